@@ -10,12 +10,13 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'pawl-check-'))
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
 
-/** `build` comes first: tests and examples use types of the built package, and `package-shape` checks the built package. */
+/** `build` comes first: tests and examples use types of the built package, and `api` and `package-shape` check the built package. */
 const CHECKS = {
   build: ['node scripts/build.js'],
   types: ['tsc -p tsconfig.json', 'tsc -p test/ai-sdk-7/tsconfig.page.json'],
   lint: ['oxlint -c oxlint.config.js'],
   format: ['biome format'],
+  api: ['node scripts/api.js --check'],
   docs: ['node scripts/docs.js --check', 'node scripts/llms.js --check'],
   'dead-code': ['knip --no-progress --no-config-hints'],
   'package-shape': [

@@ -151,15 +151,17 @@ export interface ToolNeeds {
   slices: unknown
 }
 
-/** What a tool declared with the types `T` needs. */
-export interface NeedsOf<T extends ContextTypes> {
-  /** The type of `ctx.context`, if it was declared. */
-  context: T extends { context: infer C } ? C : unknown
-  /** The type of `ctx.services`, if it was declared. */
-  services: T extends { services: infer S } ? S : unknown
-  /** The type of `ctx.slices`, if it was declared. */
-  slices: T extends { slices: infer L } ? L : unknown
-}
+/**
+ * What a tool declared with the types `T` needs: the types that it declares, otherwise `unknown`. A conditional type, so that declarations
+ * emitted for an exported tool have its parts and need no name for it.
+ */
+export type NeedsOf<T extends ContextTypes> = T extends unknown
+  ? {
+      context: T extends { context: infer C } ? C : unknown
+      services: T extends { services: infer S } ? S : unknown
+      slices: T extends { slices: infer L } ? L : unknown
+    }
+  : never
 
 /** The options of `defineTool`, individually; `FittingOptions` says which ones go together. */
 export interface BasicToolOptions<

@@ -54,7 +54,7 @@ export function sessionIn(argument: string | undefined, { session }: SessionComm
   return named === undefined ? {} : { session: named }
 }
 
-/** The same, for a list: an empty one must mean that the session has none. @throws SessionNotFound for an unknown session. */
+/** The same, for a list: an empty one must mean that the session has none. @throws SessionNotFoundError for an unknown session. */
 export async function knownSessionIn(
   queries: StoreQueries,
   argument: string | undefined,

@@ -1,6 +1,6 @@
 // `pawl recover` with filters: recovers all sessions in error that they find.
 import { type Command, InvalidArgumentError } from 'commander'
-import type { BulkRecoveryReport, BulkRecoverySession, RecoverOptions } from '../client/index.ts'
+import type { BulkRecoveryReport } from '../client/index.ts'
 import { momentOf, say, severalOf, type SpanCommandOptions, timeOf } from './queries.ts'
 import { type DeploymentOptions, onDeployment } from './connecting.ts'
 import { CliError } from './errors.ts'
@@ -8,6 +8,8 @@ import { listenForStop, stopSignalOf } from './running/stop.ts'
 import { oneLine, paint, type Style } from './terminal.ts'
 import { defined } from '../session/defined.ts'
 import { counted } from '../session/counted.ts'
+import type { BulkRecoverySession } from '../client/admin/recovery-options.ts'
+import type { RecoverOptions } from '../client/types.ts'
 
 /** Options that only a recovery in bulk accepts. */
 interface BulkOptions extends SpanCommandOptions {

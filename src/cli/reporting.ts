@@ -1,5 +1,5 @@
 // The status of a session as lines for a terminal, with the command for everything that a person can do.
-import type { SessionReport, SessionWait } from '../client/index.ts'
+import type { SessionReport } from '../client/index.ts'
 import { linesOfProgress, linesOfRecovery } from './chat/lines.ts'
 import { here } from './here.ts'
 import { timeOf } from './queries.ts'
@@ -8,6 +8,7 @@ import { durationText } from '../session/duration.ts'
 import { cutText } from '../session/protocol/texts.ts'
 import { SUGGESTIONS } from '../session/suggestions.ts'
 import { waitPhrase } from '../session/watching/wait-text.ts'
+import type { SessionWait } from '../session/watching/waits.ts'
 
 /** Bytes of a call's arguments that are shown. */
 const ARGUMENTS_SHOWN = 300

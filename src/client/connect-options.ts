@@ -59,7 +59,7 @@ const OPTIONS = options({
 
 const ADDRESSED = options({ temporal: TEMPORAL_ADDRESS.optional() })
 
-/** Checks the options and returns them unchanged. @throws InvalidOption. */
+/** Checks the options and returns them unchanged. @throws InvalidOptionError. */
 export function checkConnect(given: ConnectOptions): ConnectOptions {
   checkOptions(OPTIONS, given)
   const { temporal } = given

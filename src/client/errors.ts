@@ -5,18 +5,18 @@ import { numberText } from '../session/number-text.ts'
 import { SUGGESTIONS } from '../session/suggestions.ts'
 
 /** A message that cannot be sent; nothing was recorded. Codes: those of `message_rejected`, `invalid_session_id`, `no_agent`. */
-export class InvalidMessage extends PawlError {
-  override readonly name = 'InvalidMessage'
+export class InvalidMessageError extends PawlError {
+  override readonly name = 'InvalidMessageError'
 }
 
 /** The session refused the message, or its run can no longer be read. Codes: `agent_mismatch`, `undecodable`, …; `pruned`, `erased`. */
-export class MessageRejected extends PawlError {
-  override readonly name = 'MessageRejected'
+export class MessageRejectedError extends PawlError {
+  override readonly name = 'MessageRejectedError'
 }
 
 /** The run was stopped. Code `run_interrupted`. */
-export class RunInterrupted extends PawlError {
-  override readonly name = 'RunInterrupted'
+export class RunInterruptedError extends PawlError {
+  override readonly name = 'RunInterruptedError'
   /** The run that was stopped. */
   readonly run: number
   /** The reason that was given for stopping it. */
@@ -33,8 +33,8 @@ export class RunInterrupted extends PawlError {
  * The run failed, and the session is (or was) in `error`. `code` names the reason: `max_turns`, `deadline_exceeded`, a model's error
  * code, …
  */
-export class RunFailed extends PawlError {
-  override readonly name = 'RunFailed'
+export class RunFailedError extends PawlError {
+  override readonly name = 'RunFailedError'
   /** The run that failed; undefined: the session failed before a run. */
   readonly run: number | undefined
   /** Why it failed. */
@@ -58,8 +58,8 @@ function recoveryBy(strategy: RecoveryStrategy | 'automatic'): string {
 }
 
 /** The run had not settled in time; it continues. The message says where the run was. Code `result_timeout`. */
-export class ResultTimeout extends PawlError {
-  override readonly name = 'ResultTimeout'
+export class ResultTimeoutError extends PawlError {
+  override readonly name = 'ResultTimeoutError'
 
   constructor(timeoutMs: number, progress: string) {
     super(
@@ -70,8 +70,8 @@ export class ResultTimeout extends PawlError {
 }
 
 /** There is no such session. Code `session_not_found`. */
-export class SessionNotFound extends PawlError {
-  override readonly name = 'SessionNotFound'
+export class SessionNotFoundError extends PawlError {
+  override readonly name = 'SessionNotFoundError'
   /** The id that was searched for. */
   readonly sessionId: string
 
@@ -104,8 +104,8 @@ export interface Unavailable {
  * The session does not answer now: no worker serves it, its past cannot be read from Postgres, or it did not carry out a request in time.
  * The message says which; `waitsFor` is what it waits for, if that is known. Code `session_unavailable`.
  */
-export class SessionUnavailable extends PawlError {
-  override readonly name = 'SessionUnavailable'
+export class SessionUnavailableError extends PawlError {
+  override readonly name = 'SessionUnavailableError'
   /** What the session waits for, if that is known. */
   readonly waitsFor: string | undefined
   /** Whether a worker is opening the session, or is about to, as in the moments after its first message: ask again. */
@@ -131,6 +131,6 @@ export class SessionUnavailable extends PawlError {
  * `already_completed`, `outcome_unknown`, `agent_not_served`, `events_unavailable`, `stale_watermark`; of all while the session cannot
  * open `archive_unavailable`, `execution_unreadable`, `session_not_loaded`.
  */
-export class RequestRefused extends PawlError {
-  override readonly name = 'RequestRefused'
+export class RequestRefusedError extends PawlError {
+  override readonly name = 'RequestRefusedError'
 }

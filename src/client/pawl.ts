@@ -15,7 +15,7 @@ import { checkConnect, type ConnectOptions } from './connect-options.ts'
 import { namespaceOf, namesTemporal, temporalClient } from './connecting.ts'
 import type { SessionHandle, SessionOptions } from './types.ts'
 import { type Upkeep, upkeepOf } from './admin/upkeep.ts'
-import { type Reach, reachOf } from './reach.ts'
+import { reachOf } from './reach.ts'
 import { defined } from '../session/defined.ts'
 
 /** A connection to a pawl deployment: its Temporal and its side store. `Queries` documents the queries to the side store. */
@@ -67,7 +67,8 @@ export class Pawl implements Queries, Upkeep {
    * Connects to Temporal: the one in the options, else the one in `TEMPORAL_*`, else that of the `pawl dev` that runs in this folder or one
    * above it, else the profile file's. If none of them names a server, it refuses. The side store is opened on first use; `send` does not
    * need it.
-   * @throws InvalidOption `invalid_option`; ConnectError `not_configured`, `no_temporal`; StoreError `invalid_postgres_url`, `invalid_store_options`.
+   * @throws InvalidOptionError `invalid_option`; ConnectError `not_configured`, `no_temporal`; StoreError `invalid_postgres_url`,
+   * `invalid_store_options`.
    */
   static async connect(given: ConnectOptions = {}): Promise<Pawl> {
     const options = checkConnect(given)
@@ -90,7 +91,7 @@ export class Pawl implements Queries, Upkeep {
    * Returns a handle for the session `id`, or for a new one. Nothing starts before its first `send`. Pass the agent's name, with its type
    * to check it (`pawl.session<typeof support>(id, { agent: 'support', context })`), or the agent itself:
    * `pawl.session(id, { agent: support, context })`.
-   * @throws InvalidMessage `invalid_session_id`; InvalidOption `invalid_option`.
+   * @throws InvalidMessageError `invalid_session_id`; InvalidOptionError `invalid_option`.
    */
   session<A extends Agent>(id: string | undefined, options: SessionOptions<A> & { agent: A }): SessionHandle<OutputOf<A>>
   session<A extends Agent = Agent<Json>>(id?: string, options?: SessionOptions<A>): SessionHandle<OutputOf<A>>
@@ -99,8 +100,11 @@ export class Pawl implements Queries, Upkeep {
     return sessionHandle(this.#parts, id ?? randomUUID(), checkSession(options), { isNew: id === undefined })
   }
 
-  /** Whether Temporal and the side store answer, within two seconds; for probes. Never rejects. */
-  reach(): Promise<Reach> {
+  /**
+   * Whether Temporal and the side store answer, within two seconds; for probes. Never rejects. Without `temporal`, nothing works; without
+   * `store`, sessions continue but lists fail. `store` is null if no side store is configured.
+   */
+  reach(): Promise<{ temporal: boolean; store: boolean | null }> {
     return reachOf(this.#parts)
   }
 

@@ -7,7 +7,7 @@ const PATIENCE_MS = 2_000
 const NO_SESSION = '-'
 
 /** Which parts of a deployment answer. */
-export interface Reach {
+interface Reach {
   /** Whether the Temporal server answers: without it, nothing works. */
   temporal: boolean
   /** Whether the side store answers: without it, sessions continue but lists fail; null: none is configured. */

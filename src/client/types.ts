@@ -11,15 +11,7 @@ import type { Json, JsonObject } from '../session/json.ts'
 import type { MemoryBlock } from '../session/built-in-tools/memory.ts'
 import type { MemoryVersion, PlanVersion } from '../session/built-in-tools/kept.ts'
 import type { Plan } from '../session/built-in-tools/plan.ts'
-import type {
-  CheckpointMade,
-  Moved,
-  PauseAnswer,
-  RaiseAnswer,
-  ResolveRequest,
-  SessionSummary,
-  UnpauseAnswer,
-} from '../session/protocol/protocol.ts'
+import type { RollbackReport, PauseAnswer, ResolveRequest } from '../session/protocol/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { WatchItem } from '../session/watching/watching.ts'
 import type { MessageRow } from '../store/rows.ts'
@@ -165,7 +157,7 @@ export type WaitingCall = {
 
 /** How long to wait for a run. */
 export interface WaitOptions {
-  /** At most 24 days; after that the wait rejects with `ResultTimeout`, and the run continues. Default: as long as the run takes. */
+  /** At most 24 days; after that the wait rejects with `ResultTimeoutError`, and the run continues. Default: as long as the run takes. */
   timeout?: Duration
   /** Ends the wait, which then rejects with the signal's reason. Default: none. */
   signal?: AbortSignal
@@ -179,8 +171,8 @@ export interface RunHandle<O = unknown> {
   readonly messageId: string
   /**
    * Returns the run's answer. Keeps waiting through `waiting` and through errors that pawl recovers from by itself.
-   * @throws RunInterrupted `run_interrupted`; RunFailed and MessageRejected, with the code that the session recorded; ResultTimeout
-   * `result_timeout`; InvalidOption `invalid_option`.
+   * @throws RunInterruptedError `run_interrupted`; RunFailedError and MessageRejectedError, with the code that the session recorded;
+   * ResultTimeoutError `result_timeout`; InvalidOptionError `invalid_option`.
    */
   result(options?: WaitOptions): Promise<RunResult<O>>
   /**
@@ -204,7 +196,9 @@ export interface By {
 
 /** Which limits to raise, and to what. */
 export interface RaiseOptions extends By {
-  /** The complete new limit in US dollars, above 0 and at most 1,000,000, and not lower than the present one. One of the two is required. */
+  /**
+   * The complete new limit in US dollars, above 0 and at most 1,000,000, and not lower than the present one. One of the two is required.
+   */
   maxUsd?: number
   /** The complete new limit in tokens, an integer from 1, and not lower than the present one. */
   maxTotalTokens?: number
@@ -294,10 +288,11 @@ export interface AtCheckpoint {
 }
 
 /**
- * One session. Every method checks its arguments first: an unknown or missing option, or one of a wrong type, is an InvalidOption
+ * One session. Every method checks its arguments first: an unknown or missing option, or one of a wrong type, is an InvalidOptionError
  * `invalid_option`, and nothing was sent. Methods that change the session, and `resume`, also reject with ConnectError `no_temporal` if the
- * server does not answer. Those that wait for the session's answer (all but `send`, `interrupt` and `close`) reject with RequestRefused
- * `archive_unavailable`, `execution_unreadable`, `session_not_loaded` while the session cannot open; it opens by itself.
+ * server does not answer. Those that wait for the session's answer (all but `send`, `interrupt` and `close`) reject with
+ * RequestRefusedError `archive_unavailable`, `execution_unreadable`, `session_not_loaded` while the session cannot open; it opens by
+ * itself.
  */
 export interface SessionHandle<O = unknown> extends SessionQueries {
   /** The session's id. */
@@ -307,59 +302,61 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    * If you chose the session's id, the session may have a past, which a worker reads from Postgres before it opens the session. The first
    * message of a session that cannot have a past needs no Postgres: `send(text, { isNew: true })`.
    * Content of more than 1,000,000 bytes of JSON, up to 20,000,000, goes to the side store first and needs it.
-   * @throws InvalidMessage (`empty_message`, `message_too_large`, `invalid_context`, …), InvalidOption `invalid_option`, RequestRefused
-   * `invalid_request`, and StoreError `store_unavailable` for large content, before anything is recorded; ConnectError `no_temporal` if the
-   * server does not answer within 30 s.
+   * @throws InvalidMessageError (`empty_message`, `message_too_large`, `invalid_context`, …), InvalidOptionError `invalid_option`,
+   * RequestRefusedError `invalid_request`, and StoreError `store_unavailable` for large content, before anything is recorded; ConnectError
+   * `no_temporal` if the server does not answer within 30 s.
    */
   send(content: string | UserBlock[], options?: SendOptions): Promise<RunHandle<O>>
-  /** The handle of the run of a message that was sent before. @throws InvalidOption `invalid_option`. */
+  /** The handle of the run of a message that was sent before. @throws InvalidOptionError `invalid_option`. */
   run(messageId: string): RunHandle<O>
   /**
    * The session's state, from the workflow, else from the store.
-   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`, which says what it waits for.
+   * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`, which says what it waits for.
    */
   state(): Promise<SessionState>
   /**
    * The session's status and what it waits for: from the workflow, else from the store; the report says which. Unlike `state()`, it also
    * says what holds the workflow up, and how far its events are stored.
-   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable` if neither can be read.
+   * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable` if neither can be read.
    */
   status(): Promise<SessionReport>
   /**
    * One run, by default the newest: its calls with their attempts and effects and, if it failed, what each strategy would keep and redo.
-   * @throws RequestRefused `run_not_found`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws RequestRefusedError `run_not_found`; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   runReport(run?: number): Promise<RunReport>
   /**
    * All messages of the transcript; those that no turn has taken yet come last.
-   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   messages(): Promise<MessageRow[]>
   /**
    * The current plan, or the one at a checkpoint (by its version); null: there is none. Requires an agent with the option `plan`.
-   * @throws RequestRefused `checkpoint_not_found`, `events_gone`; InvalidOption `invalid_option`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws RequestRefusedError `checkpoint_not_found`, `events_gone`; InvalidOptionError `invalid_option`; SessionNotFoundError
+   * `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   plan(options?: AtCheckpoint): Promise<Plan | null>
   /**
    * All versions of the plan, oldest first, including those archived when the session went back (`archivedSeq`).
-   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   plans(): Promise<PlanVersion[]>
   /**
    * The current memory: the blocks that the agent declares, including empty ones, and blocks that it no longer declares but that have text.
    * The declaration is known from the session's first model call on. `at`: as it was at that checkpoint.
-   * @throws RequestRefused `checkpoint_not_found`, `events_gone`; InvalidOption `invalid_option`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws RequestRefusedError `checkpoint_not_found`, `events_gone`; InvalidOptionError `invalid_option`; SessionNotFoundError
+   * `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   memory(options?: AtCheckpoint): Promise<MemoryBlock[]>
   /**
    * All versions of the memory, oldest first, including those archived when the session went back (`archivedSeq`).
-   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   memoryVersions(): Promise<MemoryVersion[]>
   /**
    * The transcript as it was at a checkpoint, or just before a turn took a message or a run began; also in an archived past.
-   * @throws RequestRefused `checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`; SessionNotFound
-   * `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws RequestRefusedError `checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`; SessionNotFoundError
+   * `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   messagesUpTo(target: Target): Promise<MessageRow[]>
   /**
@@ -370,9 +367,9 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   /**
    * The value of a slice, folded from the session's events by this process's code of `slice`: now, or at a checkpoint (by its version),
    * also in an archived past.
-   * @throws RequestRefused `checkpoint_not_found`, or `events_gone` for a pruned session; InvalidOption `invalid_option`; SessionNotFound
-   * `session_not_found`; SessionUnavailable `session_unavailable`; StoreError `no_store`, `store_unavailable` if large values cannot be
-   * read.
+   * @throws RequestRefusedError `checkpoint_not_found`, or `events_gone` for a pruned session; InvalidOptionError `invalid_option`;
+   * SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`; StoreError `no_store`, `store_unavailable` if
+   * large values cannot be read.
    */
   slice<V>(slice: Slice<string, V>, options?: { at?: number }): Promise<V>
   /**
@@ -383,7 +380,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   /**
    * The session's events above `after` (an integer from 0, the default); with `follow` it continues until the session closes or `signal`
    * aborts. Invalid options make the first step of the iteration reject.
-   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable` (neither with `follow`).
+   * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable` (neither with `follow`).
    */
   events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<SessionEvent>
   /**
@@ -396,110 +393,112 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   /**
    * Stops the run in progress; its outcome is `interrupted`. The signals of its model call and its tools abort. Messages that it has not
    * seen open the next run.
-   * @throws RequestRefused `invalid_request`; SessionNotFound `session_not_found` if no workflow of the session is open.
+   * @throws RequestRefusedError `invalid_request`; SessionNotFoundError `session_not_found` if no workflow of the session is open.
    */
   interrupt(options?: { reason?: string; by?: string }): Promise<void>
   /**
    * Takes a session out of `error`, even if its workflow has closed. Effects that the run completed are never repeated: they are replayed
    * by their keys, and the model is told about those that its transcript no longer shows.
    *
-   * @throws RequestRefused `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`, `too_many_messages`, `choose_strategy`,
-   * `no_run`, `invalid_calls`, `invalid_request`, and for `selective` `no_calls`, `choose_calls`, `call_not_found`, `no_result`,
-   * `already_completed`, `would_repeat_effect`, `events_unavailable`, `stale_watermark`, `agent_not_served`; SessionNotFound
-   * `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws RequestRefusedError `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`, `too_many_messages`,
+   * `choose_strategy`, `no_run`, `invalid_calls`, `invalid_request`, and for `selective` `no_calls`, `choose_calls`, `call_not_found`,
+   * `no_result`, `already_completed`, `would_repeat_effect`, `events_unavailable`, `stale_watermark`, `agent_not_served`;
+   * SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   recover(options?: RecoverOptions): Promise<void>
   /**
    * Answers the newest run's messages again: the session goes back to before its opening message, which waits again with the same id.
    * A run in progress is interrupted. The intent stays the same, so effects that the run completed are replayed, not repeated.
    *
-   * @throws RequestRefused `run_not_found`, `outcome_unknown`, `events_unavailable`, `stale_watermark`, `workflow_reset`,
-   * `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws RequestRefusedError `run_not_found`, `outcome_unknown`, `events_unavailable`, `stale_watermark`, `workflow_reset`,
+   * `invalid_request`; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   regenerate(options?: By): Promise<RunHandle<O>>
   /**
    * Pauses the session: the step in progress (a model call, or the running calls) finishes, including its retries, and no other step begins
-   * until `unpause`. Messages, decisions and answers are accepted in the meantime and take effect after `unpause`. A session whose workflow has
-   * closed is reopened for this. `already`: it was paused before, and nothing has changed.
-   * @throws RequestRefused `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * until `unpause`. Messages, decisions and answers are accepted in the meantime and take effect after `unpause`. A session whose workflow
+   * has closed is reopened for this. `already`: it was paused before, and nothing has changed.
+   * @throws RequestRefusedError `invalid_request`; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   pause(options?: By): Promise<PauseAnswer>
   /**
    * Lets a paused session continue. `already`: it was not paused.
-   * @throws RequestRefused `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws RequestRefusedError `invalid_request`; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
-  unpause(options?: By): Promise<UnpauseAnswer>
+  unpause(options?: By): Promise<{ already: boolean }>
   /**
    * Raises limits of the run in progress or the one that failed (`scope: 'run'`, the default), or of the session: `maxUsd` and
    * `maxTotalTokens` are the complete new limits. A session in `error: budget_exhausted`, or paused because a cost had to be assumed,
    * continues in place. `already`: the limits were already that high, and nothing has changed.
-   * @throws RequestRefused `invalid_raise`, `limit_lower`, `no_limit` if the agent declares no such limit, `no_current_run`,
-   * `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws RequestRefusedError `invalid_raise`, `limit_lower`, `no_limit` if the agent declares no such limit, `no_current_run`,
+   * `invalid_request`; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
-  raise(limits: RaiseOptions): Promise<RaiseAnswer>
+  raise(limits: RaiseOptions): Promise<{ already: boolean }>
   /**
    * Each limit of the session and of its run: what is spent, what is set aside for the model call in progress, and what is left. Empty
    * without limits, which are known from the session's first model call on. `at`: as they were at that checkpoint.
-   * @throws RequestRefused `checkpoint_not_found`, `events_gone`; InvalidOption `invalid_option`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws RequestRefusedError `checkpoint_not_found`, `events_gone`; InvalidOptionError `invalid_option`; SessionNotFoundError
+   * `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   budgets(options?: AtCheckpoint): Promise<SessionBudget[]>
   /**
    * Closes the session once its run has ended and everything is stored. The next `send` reopens it.
-   * @throws RequestRefused `not_open` for a session whose workflow ended without closing it, `invalid_request`; SessionNotFound
+   * @throws RequestRefusedError `not_open` for a session whose workflow ended without closing it, `invalid_request`; SessionNotFoundError
    * `session_not_found`.
    */
   close(options?: { by?: string }): Promise<void>
   /**
    * Reopens a session whose workflow has closed, and continues a run that was cut off. Returns a summary of the session.
-   * @throws SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
-  resume(): Promise<SessionSummary>
+  resume(): Promise<Pick<SessionState, 'sessionId' | 'agent' | 'status' | 'seq' | 'run' | 'turns' | 'error'>>
   /**
    * Makes a checkpoint, in addition to those that the agent's policy makes. The reason has 1 to 1,000 characters. A checkpoint marks a
-   * point between turns: while tool calls are in progress, the answer is `made: false`, and the checkpoint is made when their turn closes.
-   * @throws RequestRefused `invalid_reason`, `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable
+   * point between turns, and has a number, its `version`: while tool calls are in progress, the answer is `made: false`, and the checkpoint
+   * is made when their turn closes.
+   * @throws RequestRefusedError `invalid_reason`, `invalid_request`; SessionNotFoundError `session_not_found`; SessionUnavailableError
    * `session_unavailable`.
    */
-  checkpoint(reason: string, options?: { by?: string }): Promise<CheckpointMade>
+  checkpoint(reason: string, options?: { by?: string }): Promise<{ version: number; made: boolean }>
   /**
    * Moves the session back; a run in progress is interrupted first. Everything after the target is archived. Completed effects cannot be
    * undone and are reported.
-   * @throws RequestRefused `checkpoint_not_found`, `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`,
-   * `events_unavailable`, `stale_watermark`, `workflow_reset`, `invalid_request`; SessionNotFound `session_not_found`; SessionUnavailable
-   * `session_unavailable`.
+   * @throws RequestRefusedError `checkpoint_not_found`, `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`,
+   * `events_unavailable`, `stale_watermark`, `workflow_reset`, `invalid_request`; SessionNotFoundError `session_not_found`;
+   * SessionUnavailableError `session_unavailable`.
    */
-  rollback(options: RollbackOptions): Promise<Moved>
+  rollback(options: RollbackOptions): Promise<RollbackReport>
   /**
    * Creates a new session from any point in this one's past, whether this one is open or closed; they share nothing afterwards.
-   * @throws RequestRefused `session_exists`, and those of `rollback` except `target_archived`; InvalidMessage `invalid_session_id`,
-   * `invalid_tags`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws RequestRefusedError `session_exists`, and those of `rollback` except `target_archived`; InvalidMessageError
+   * `invalid_session_id`, `invalid_tags`; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   fork(options?: ForkOptions): Promise<SessionHandle<O>>
   /**
    * Approves a call that waits for approval, with the model's arguments or with `input` instead: at most 1,000,000 bytes of JSON. Returns
    * the digest of the arguments to execute.
-   * @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_request`, and with `input`
+   * @throws RequestRefusedError `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_request`, and with `input`
    * `invalid_arguments`, `invalid_idempotency_key`, `unknown_tool`, `already_completed`, `denied_by_hook`, `changed_by_hook`,
-   * `agent_not_served`, `stale_watermark`; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * `agent_not_served`, `stale_watermark`; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   approve(callId: string, decision: Decision & { input?: Json }): Promise<{ digest: string }>
   /**
    * Denies a call that waits for approval; the model is told, with the reason (at most 4,000 bytes).
-   * @throws RequestRefused `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_request`; SessionNotFound
-   * `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws RequestRefusedError `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_request`;
+   * SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   deny(callId: string, decision: Decision & { reason?: string }): Promise<void>
   /**
    * Says what became of a call whose outcome is unknown. The result has at most 1,000,000 bytes of JSON, `by` 1,000 and `note` 4,000.
-   * @throws RequestRefused `not_unknown`, `call_has_ended`, `invalid_resolution`, `invalid_request`; SessionNotFound `session_not_found`;
-   * SessionUnavailable `session_unavailable`.
+   * @throws RequestRefusedError `not_unknown`, `call_has_ended`, `invalid_resolution`, `invalid_request`; SessionNotFoundError
+   * `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   resolve(callId: string, resolution: ResolveRequest['resolution'], options?: { by?: string; note?: string }): Promise<void>
   /**
    * Answers a call of a client tool, with at most 1,000,000 bytes of JSON; `session.answer<typeof tool>(…)` types the answer by the tool's
    * `output` schema.
-   * @throws RequestRefused `call_not_found`, `not_waiting`, `agent_not_served`, `invalid_request`; `invalid_answer` for one that does not
-   * match the tool's `output` schema; SessionNotFound `session_not_found`; SessionUnavailable `session_unavailable`.
+   * @throws RequestRefusedError `call_not_found`, `not_waiting`, `agent_not_served`, `invalid_request`; `invalid_answer` for one that does
+   * not match the tool's `output` schema; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   answer<T extends Tool = Tool<ToolNeeds, Json>>(callId: string, result: AnswerOf<T>, options?: { by?: string }): Promise<void>
 }

@@ -86,7 +86,7 @@ export interface Stack {
 /**
  * Finds or starts Temporal and Postgres, and resolves when both answer. Started servers end with `stop` or with this process,
  * even if it is killed; a terminal's Ctrl-C does not reach them. They do not keep this process alive.
- * @throws InvalidOption `invalid_option`; StackError `temporal_not_found`, `postgres_not_found`, `temporal_unreachable`,
+ * @throws InvalidOptionError `invalid_option`; StackError `temporal_not_found`, `postgres_not_found`, `temporal_unreachable`,
  * `postgres_unreachable`, `data_dir_in_use`, ….
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {

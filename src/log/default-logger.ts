@@ -4,7 +4,7 @@ import type * as Pino from 'pino'
 import { configuredLevel, isWritten, type Level, type LeveledLogger } from './levels.ts'
 import { readable } from './readable.ts'
 
-/** Writes lines of level `PAWL_LOG_LEVEL` and above. @throws InvalidOption `invalid_option`. */
+/** Writes lines of level `PAWL_LOG_LEVEL` and above. @throws InvalidOptionError `invalid_option`. */
 export function defaultLogger(): LeveledLogger {
   const minLevel = configuredLevel()
   const write = process.stderr.isTTY ? toTerminal : toPino(minLevel)

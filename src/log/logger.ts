@@ -15,7 +15,7 @@ export interface LoggerOptions {
 
 /**
  * Opens a logger that never throws, because a failing log must not affect a session.
- * @throws InvalidOption `invalid_option` for `PAWL_LOG_LEVEL`, `PAWL_LOG_REDACT` or a name in `redact`.
+ * @throws InvalidOptionError `invalid_option` for `PAWL_LOG_LEVEL`, `PAWL_LOG_REDACT` or a name in `redact`.
  */
 export function openLogger({ to = defaultLogger(), redact = [] }: LoggerOptions): Logger {
   const isSecret = secretsBy([...namesIn(process.env.PAWL_LOG_REDACT), ...redact])

@@ -1,5 +1,5 @@
 // Decides which fields of a log line are secret: a built-in set of names, and those that the user adds.
-import { InvalidOption } from '../options/errors.ts'
+import { InvalidOptionError } from '../options/errors.ts'
 
 /** Whether the value at a path of names is a secret. Positions in lists are not part of the path. */
 export type IsSecret = (path: readonly string[]) => boolean
@@ -16,12 +16,12 @@ const PATH = /^[\w$-]+(?:\.[\w$-]+)*$/
 
 /**
  * Recognises secrets by their names. `added`: additional names, such as `email`, or path endings, such as `customer.phone`; both apply at
- * any depth. @throws InvalidOption `invalid_option`.
+ * any depth. @throws InvalidOptionError `invalid_option`.
  */
 export function secretsBy(added: readonly string[]): IsSecret {
   const ends = new Map<string, string[][]>()
   for (const path of added) {
-    if (!PATH.test(path)) throw new InvalidOption(`${JSON.stringify(path)} in redact or PAWL_LOG_REDACT is not a valid name. ${HOW}`)
+    if (!PATH.test(path)) throw new InvalidOptionError(`${JSON.stringify(path)} in redact or PAWL_LOG_REDACT is not a valid name. ${HOW}`)
     const names = path.split('.').map(plainName)
     const last = names.at(-1) ?? ''
     ends.set(last, [...(ends.get(last) ?? []), names])

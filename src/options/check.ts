@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { milliseconds } from '../session/duration.ts'
 import { numberText } from '../session/number-text.ts'
-import { InvalidOption } from './errors.ts'
+import { InvalidOptionError } from './errors.ts'
 import { beginningOf } from '../session/beginning.ts'
 
 /** The options as `schema` reads them. `refuse` turns a sentence that names the option and says what is allowed into an error. */
@@ -13,8 +13,8 @@ export function checkOptions<S extends z.ZodType>(schema: S, given: unknown, ref
   throw refuse(issue ? problemOf(innermost(issue), given, schema) : parsed.error.message)
 }
 
-function invalid(problem: string): InvalidOption {
-  return new InvalidOption(problem)
+function invalid(problem: string): InvalidOptionError {
+  return new InvalidOptionError(problem)
 }
 
 /** What zod's built-in schemas expect. The schemas below state it themselves. */

@@ -1,7 +1,7 @@
 // The caller's identity, and what the caller may see and do. A tenant's sessions are those whose ids begin with its prefix.
 import { z } from 'zod'
 import { isForcedContext, isTenant, type Scope, SCOPES } from '../client/admin/api-keys.ts'
-import { SessionNotFound } from '../client/errors.ts'
+import { SessionNotFoundError } from '../client/errors.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import { ServiceError } from './errors.ts'
 
@@ -73,13 +73,14 @@ export function isInScope(access: Access, sessionId: string): boolean {
   return sessionId.startsWith(prefixOf(access) ?? '')
 }
 
-/** Refuses another tenant's session as if it did not exist. @throws SessionNotFound `session_not_found`. */
+/** Refuses another tenant's session as if it did not exist. @throws SessionNotFoundError `session_not_found`. */
 export function requireSession(access: Access, sessionId: string): void {
-  if (!isInScope(access, sessionId)) throw new SessionNotFound(sessionId)
+  if (!isInScope(access, sessionId)) throw new SessionNotFoundError(sessionId)
 }
 
 /**
- * Refuses an id for a new session that would belong to another tenant. Unlike a read, it says why: that reveals nothing about other sessions.
+ * Refuses an id for a new session that would belong to another tenant. Unlike a read, it says why: that reveals nothing about other
+ * sessions.
  * @throws ServiceError `invalid_input`.
  */
 export function requireOwnId(access: Access, sessionId: string): void {

@@ -8,7 +8,14 @@ import type { RunSettled } from '../client/types.ts'
 import type { MemoryBlock } from '../session/built-in-tools/memory.ts'
 import type { Plan } from '../session/built-in-tools/plan.ts'
 import type { SessionEvent } from '../session/events.ts'
-import type { CheckpointMade, Moved, PauseAnswer, RaiseAnswer, SessionSummary, UnpauseAnswer } from '../session/protocol/protocol.ts'
+import type {
+  CheckpointMade,
+  RollbackReport,
+  PauseAnswer,
+  RaiseAnswer,
+  SessionSummary,
+  UnpauseAnswer,
+} from '../session/protocol/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { WatchItem } from '../session/watching/watching.ts'
 import type {
@@ -115,7 +122,7 @@ export interface OperationAnswers {
   approveCall: CallApproved
   regenerate: MessageRegenerated
   resumeSession: SessionSummary
-  rollBackSession: Moved
+  rollBackSession: RollbackReport
   forkSession: ForkMade
   pauseSession: PauseAnswer
   unpauseSession: UnpauseAnswer

@@ -33,8 +33,8 @@ export interface HandlerOptions {
   pawl: Pawl
   /**
    * Identifies the caller of a request, and returns what the caller may see and do. The handler refuses a request without its consent,
-   * except for `/health`, `/ready` and `/openapi.json`. `authorize` must not read the request's body. If it throws, the response has status 503
-   * for pawl's `StoreError` or `ConnectError`, else 500.
+   * except for `/health`, `/ready` and `/openapi.json`. `authorize` must not read the request's body. If it throws, the response has status
+   * 503 for pawl's `StoreError` or `ConnectError`, else 500.
    */
   authorize: Authorize
   /** The path that the handler is mounted at, if requests include it: `/api/pawl`. Default: none. */
@@ -132,7 +132,7 @@ const NOTHING = z.strictObject({})
 
 /**
  * The HTTP interface of a deployment as one function, for any server that has `Request` and `Response`. docs/web.md describes its routes.
- * @throws InvalidOption `invalid_option`.
+ * @throws InvalidOptionError `invalid_option`.
  */
 export function createHandler(given: HandlerOptions): Handler {
   const checked = checkOptions(OPTIONS, given)

@@ -2,12 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { checkOptions, duration, fn, options } from '../options/check.ts'
-import { InvalidOption } from '../options/errors.ts'
+import { InvalidOptionError } from '../options/errors.ts'
 import type { Duration } from '../session/duration.ts'
 import { bodyConsumed } from './input.ts'
-
-/** A request listener of a Node server. */
-export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Options of `nodeListener`. */
 export interface NodeListenerOptions {
@@ -25,11 +22,14 @@ const OPTIONS = options({ stalledAfter: duration({ example: '90s' }).optional(),
 /**
  * Returns the handler as a listener for `node:http` and for frameworks that use its requests. It reads the body itself, so mount it before
  * a body parser; requests whose body was read before are refused with 500 `body_consumed`.
- * @throws InvalidOption `invalid_option`.
+ * @throws InvalidOptionError `invalid_option`.
  */
-export function nodeListener(handler: (request: Request) => Promise<Response>, given: NodeListenerOptions = {}): NodeListener {
+export function nodeListener(
+  handler: (request: Request) => Promise<Response>,
+  given: NodeListenerOptions = {},
+): (request: IncomingMessage, response: ServerResponse) => void {
   if (typeof handler !== 'function')
-    throw new InvalidOption(
+    throw new InvalidOptionError(
       'The first argument of nodeListener() must be a handler: pass the result of createHandler(), or another function.',
     )
   const { stalledAfter: stalledAfterMs = DEFAULT_STALLED_MS, onRequest } = checkOptions(OPTIONS, given)
@@ -42,7 +42,7 @@ export function nodeListener(handler: (request: Request) => Promise<Response>, g
     },
     // The globals of the process belong to the application.
     { overrideGlobalObjects: false },
-  ) as NodeListener
+  ) as ReturnType<typeof nodeListener>
 }
 
 /** Whether someone has read the body, or a part of it, and did not keep it as it came. */

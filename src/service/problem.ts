@@ -30,20 +30,20 @@ export interface ProblemBody {
  * throw them, and in a request they are bugs.
  */
 const STATUS_OF_CLASS: Readonly<Record<string, number>> = {
-  InvalidOption: 400,
-  InvalidMessage: 400,
-  SessionNotFound: 404,
-  MessageRejected: 409,
-  RunInterrupted: 409,
-  RunFailed: 409,
-  RequestRefused: 409,
-  SessionUnavailable: 503,
+  InvalidOptionError: 400,
+  InvalidMessageError: 400,
+  SessionNotFoundError: 404,
+  MessageRejectedError: 409,
+  RunInterruptedError: 409,
+  RunFailedError: 409,
+  RequestRefusedError: 409,
+  SessionUnavailableError: 503,
   ConnectError: 503,
-  ResultTimeout: 504,
+  ResultTimeoutError: 504,
 }
 
 /** The classes whose status depends on the code. */
-const BY_CODE = new Set(['InvalidMessage', 'MessageRejected', 'RequestRefused', 'StoreError'])
+const BY_CODE = new Set(['InvalidMessageError', 'MessageRejectedError', 'RequestRefusedError', 'StoreError'])
 
 const STATUS_OF_CODE: Readonly<Record<string, number>> = {
   agent_not_served: 503,
@@ -81,7 +81,7 @@ export function statusOf(error: unknown): number {
 function statusOfCode({ name, code }: PawlError): number | undefined {
   const named = STATUS_OF_CODE[code]
   if (named !== undefined) return named
-  if (name !== 'RequestRefused') return undefined
+  if (name !== 'RequestRefusedError') return undefined
   if (code.endsWith('_not_found')) return 404
   return code.startsWith('invalid_') ? 400 : undefined
 }
@@ -104,8 +104,8 @@ export function problemOf(error: unknown): ProblemBody {
 }
 
 /**
- * pawl's texts name what to do next in TypeScript or on a command line. A client over HTTP does it with these requests instead. Commands for
- * operators of the deployment, such as `pawl migrate`, stay as they are.
+ * pawl's texts name what to do next in TypeScript or on a command line. A client over HTTP does it with these requests instead. Commands
+ * for operators of the deployment, such as `pawl migrate`, stay as they are.
  */
 const OVER_HTTP: readonly [named: RegExp, request: string][] = [
   [/name the agent, pawl\.session\(id, \{ agent \}\),/g, 'add `agent` to the body'],

@@ -21,7 +21,7 @@ export interface RouteCall<P, Q, B> {
   streams: Streams
   /** Agents that sessions may be started with; undefined: any. */
   agents: readonly string[] | undefined
-  /** The handle of the session in the path or of another one. @throws SessionNotFound for one of another tenant. */
+  /** The handle of the session in the path or of another one. @throws SessionNotFoundError for one of another tenant. */
   session(id: string): SessionHandle
   /** Checks that the caller may still read the session, or without an id, that the tenant is the same. @throws ServiceError. */
   reauthorize(sessionId?: string): Promise<void>
@@ -45,8 +45,8 @@ export interface RouteAnswer {
   status: 200 | 201 | 202 | 204
   description: string
   /**
-   * The schema of the body, or of each event of a stream; `typed`: the one that answers.ts has for the operation; absent: the response has no
-   * body.
+   * The schema of the body, or of each event of a stream; `typed`: the one that answers.ts has for the operation; absent: the response has
+   * no body.
    */
   schema?: z.ZodType | 'typed'
   /** Default `application/json`. */

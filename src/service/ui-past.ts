@@ -1,5 +1,5 @@
 // The past of a session for a chat: the outline of the part that is shown, and the contents of its events, in bounded memory.
-import { SessionNotFound, SessionUnavailable } from '../client/errors.ts'
+import { SessionNotFoundError, SessionUnavailableError } from '../client/errors.ts'
 import { type StoredPast, storedPastOf } from '../client/session/stored-past.ts'
 import { unlessAway } from '../client/session/unless-away.ts'
 import type { SessionHandle } from '../client/types.ts'
@@ -40,7 +40,9 @@ interface Wanted {
   withoutState?: true
 }
 
-/** A page of the messages, where its contents are read, and the newest event. @throws SessionUnavailable; ServiceError `chat_too_long`. */
+/**
+ * A page of the messages, where its contents are read, and the newest event. @throws SessionUnavailableError; ServiceError `chat_too_long`.
+ */
 export async function pageIn(
   session: SessionHandle,
   paging: UiPaging,
@@ -50,7 +52,10 @@ export async function pageIn(
   return { plan: planPage(outline, paging), stored, seq: newestSeq(outline) }
 }
 
-/** What a stream from this position needs; empty for a session that does not exist. @throws SessionUnavailable; ServiceError `chat_too_long`. */
+/**
+ * What a stream from this position needs; empty for a session that does not exist. @throws SessionUnavailableError; ServiceError
+ * `chat_too_long`.
+ */
 export function pastFor(session: SessionHandle, from: UiCursor): Promise<ChatPast> {
   return whenOpened(() => readFor(session, from))
 }
@@ -60,7 +65,7 @@ export async function knownPastFor(session: SessionHandle, from: UiCursor): Prom
   try {
     return await readFor(session, from)
   } catch (error) {
-    if (error instanceof SessionUnavailable) return { outline: emptyOutline(), stored: undefined }
+    if (error instanceof SessionUnavailableError) return { outline: emptyOutline(), stored: undefined }
     throw error
   }
 }
@@ -106,7 +111,7 @@ async function readWhole(session: SessionHandle): Promise<UiOutline> {
       addToOutline(outline, event)
     }
   } catch (error) {
-    if (!(error instanceof SessionNotFound)) throw error
+    if (!(error instanceof SessionNotFoundError)) throw error
   }
   return outline
 }

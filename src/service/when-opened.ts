@@ -1,17 +1,17 @@
 // Reads of a session in the moments after its first message.
-import { SessionUnavailable } from '../client/errors.ts'
+import { SessionUnavailableError } from '../client/errors.ts'
 
 /** How long to wait for a session that is being opened, and how often to look. */
 const OPENING_MS = 3_000
 const LOOK_MS = 100
 
-/** What is read, as soon as the session is open. @throws SessionUnavailable, and whatever else `read` throws. */
+/** What is read, as soon as the session is open. @throws SessionUnavailableError, and whatever else `read` throws. */
 export async function whenOpened<T>(read: () => Promise<T>): Promise<T> {
   for (const giveUpAt = performance.now() + OPENING_MS; ; ) {
     try {
       return await read()
     } catch (error) {
-      if (!(error instanceof SessionUnavailable && error.isOpening) || performance.now() > giveUpAt) throw error
+      if (!(error instanceof SessionUnavailableError && error.isOpening) || performance.now() > giveUpAt) throw error
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
     }
   }

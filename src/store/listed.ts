@@ -77,7 +77,7 @@ export interface ArchivedMessage extends ListedMessage {
   /** When it was archived; null: before pawl recorded the time. */
   archivedAt: Date | null
   /** Why it was removed from the transcript. */
-  why: 'rolled_back' | 'restarted' | 'recovered' | 'abandoned' | 'begun_afresh' | 'forked' | 'pruned'
+  why: 'rolled_back' | 'restarted' | 'recovered' | 'abandoned' | 'started_over' | 'forked' | 'pruned'
 }
 
 /** A checkpoint in a list, without its state. */

@@ -16,8 +16,8 @@ function ignore(): void {}
  *
  * It works with any test runner: `expect(result.ok, result.table).toBe(true)`. The model must be deterministic (`scripted`).
  *
- * @throws InvalidOption `invalid_option`; WorkerError `module_not_found`; CrashTestError `workers_failed`, `world_failed`, `baseline_failed`,
- * `not_repeatable`; StackError `temporal_not_found`, ….
+ * @throws InvalidOptionError `invalid_option`; WorkerError `module_not_found`; CrashTestError `workers_failed`, `world_failed`,
+ * `baseline_failed`, `not_repeatable`; StackError `temporal_not_found`, ….
  */
 export function crashTest(options: CrashTestOptions): Promise<CrashTestResult> {
   const result = last.then(async () => {

@@ -2,7 +2,7 @@
 // `pawl/testing`, for `scripted`, and start twice as fast without it.
 import type { Stack, StackOptions } from '../local/index.ts'
 
-export type { PostgresWay, Stack, StackOptions, StackServer, TemporalWay } from '../local/index.ts'
+export type { Stack, StackOptions } from '../local/index.ts'
 export { StackError } from '../local/errors.ts'
 
 /**
@@ -25,7 +25,7 @@ export { StackError } from '../local/errors.ts'
  * during a test, and `stack.temporal` does the same. Ready in about two seconds; on a machine without Temporal, the first start may
  * build it, which takes three to six minutes and is reported on stderr.
  *
- * @throws InvalidOption `invalid_option`; StackError `temporal_not_found` (with the four ways to get one), `postgres_not_found`,
+ * @throws InvalidOptionError `invalid_option`; StackError `temporal_not_found` (with the four ways to get one), `postgres_not_found`,
  * `temporal_unreachable`, ….
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {

@@ -1,5 +1,5 @@
 // The options of the chat transport, and their checks. They do not use zod, which is too large for a page.
-import { InvalidOption } from '../options/errors.ts'
+import { InvalidOptionError } from '../options/errors.ts'
 import type { UiShow } from './protocol.ts'
 
 /** Options of `PawlChatTransport`. */
@@ -55,13 +55,13 @@ const CHECKS: Record<keyof PawlChatTransportOptions, Check> = {
   onStop: oneOf('interrupt', 'leave'),
 }
 
-/** Checks the options. @throws InvalidOption. */
+/** Checks the options. @throws InvalidOptionError. */
 export function checkTransport(given: unknown): void {
-  if (!isObject(given)) throw new InvalidOption(`The options must be an object, not ${shown(given)}.`)
+  if (!isObject(given)) throw new InvalidOptionError(`The options must be an object, not ${shown(given)}.`)
   for (const [name, value] of Object.entries(given as object)) {
     if (!Object.hasOwn(CHECKS, name))
-      throw new InvalidOption(`There is no option ${name}: the options are ${Object.keys(CHECKS).join(', ')}.`)
+      throw new InvalidOptionError(`There is no option ${name}: the options are ${Object.keys(CHECKS).join(', ')}.`)
     const [is, expected] = CHECKS[name as keyof PawlChatTransportOptions]
-    if (value !== undefined && !is(value)) throw new InvalidOption(`\`${name}\` must be ${expected}, not ${shown(value)}.`)
+    if (value !== undefined && !is(value)) throw new InvalidOptionError(`\`${name}\` must be ${expected}, not ${shown(value)}.`)
   }
 }

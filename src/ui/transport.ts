@@ -61,7 +61,7 @@ export class PawlChatTransport {
   /** Whether the page's AI SDK cannot retract text. */
   #isOld = false
 
-  /** @throws InvalidOption `invalid_option`. */
+  /** @throws InvalidOptionError `invalid_option`. */
   constructor(options: PawlChatTransportOptions = {}) {
     checkTransport(options)
     this.#options = options

@@ -82,7 +82,7 @@ export interface Supervising extends Omit<SuperviseOptions, 'processes' | 'stuck
   loadTimeoutMs: number
 }
 
-/** Completes a supervisor's options. @throws InvalidOption. */
+/** Completes a supervisor's options. @throws InvalidOptionError. */
 export function checkSupervise(given: SuperviseOptions): Supervising {
   const checked = checkOptions(SUPERVISE, given)
   const { stuckLoop = DEFAULT_STUCK_LOOP_MS, healAfter = DEFAULT_HEAL_MS, loadTimeout = DEFAULT_LOAD_MS, processes, ...more } = checked
@@ -110,7 +110,7 @@ const CREATE = options({
   telemetry: TELEMETRY,
 })
 
-/** Checks a worker's options, and returns its times; its agents are checked by `defineWorker`. @throws InvalidOption. */
+/** Checks a worker's options, and returns its times; its agents are checked by `defineWorker`. @throws InvalidOptionError. */
 export function checkCreate(given: CreateWorkerOptions): { healAfterMs: number | false } {
   const { healAfter: healAfterMs = DEFAULT_HEAL_MS } = checkOptions(CREATE, given)
   return { healAfterMs }
@@ -147,7 +147,7 @@ export interface Preflighting extends Omit<PreflightOptions, 'concurrency' | 'lo
   loadTimeoutMs: number
 }
 
-/** Completes a preflight's options. @throws InvalidOption. */
+/** Completes a preflight's options. @throws InvalidOptionError. */
 export function checkPreflight(given: PreflightOptions): Preflighting {
   const { concurrency, loadTimeout: loadTimeoutMs = DEFAULT_LOAD_MS, ...more } = checkOptions(PREFLIGHT, given)
   return {

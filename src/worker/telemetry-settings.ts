@@ -1,5 +1,5 @@
 // The parts of telemetry that are on, by a worker's option and OpenTelemetry's variables. Plain data that a worker's processes receive.
-import { InvalidOption } from '../options/errors.ts'
+import { InvalidOptionError } from '../options/errors.ts'
 import { defined } from '../session/defined.ts'
 import type { TelemetryOptions } from './options.ts'
 
@@ -47,7 +47,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * The settings; undefined: telemetry is off. Without the option, it is on if the variables name an exporter or an endpoint.
- * @throws InvalidOption `invalid_option`, for a variable with a value that pawl does not support.
+ * @throws InvalidOptionError `invalid_option`, for a variable with a value that pawl does not support.
  */
 export function telemetrySettings(
   option: TelemetryOptions | false | undefined,
@@ -114,7 +114,7 @@ function exportersIn(env: Environment, signal: Signal, known: readonly string[])
   const exporters = new Set(given.split(',').map((one) => one.trim()))
   for (const exporter of exporters) {
     if (exporter === 'none' || known.includes(exporter)) continue
-    throw new InvalidOption(`${name} is ${JSON.stringify(given)}: set one of ${[...known, 'none'].join(', ')}.`)
+    throw new InvalidOptionError(`${name} is ${JSON.stringify(given)}: set one of ${[...known, 'none'].join(', ')}.`)
   }
   return exporters.has('none') ? new Set() : exporters
 }
@@ -128,7 +128,7 @@ function numberIn(
   if (given === undefined) return otherwise
   const value = Number(given)
   if (Number.isInteger(value) && value >= min && value <= max) return value
-  throw new InvalidOption(`${name} is ${JSON.stringify(given)}: set a whole number from ${min} to ${max}.`)
+  throw new InvalidOptionError(`${name} is ${JSON.stringify(given)}: set a whole number from ${min} to ${max}.`)
 }
 
 const PROTOCOLS: readonly Protocol[] = ['http/protobuf', 'http/json']
@@ -139,7 +139,9 @@ function protocolOf(env: Environment, signal: Signal): Protocol {
   const given = textOf(env[name]) ?? 'http/protobuf'
   const protocol = PROTOCOLS.find((one) => one === given)
   if (protocol) return protocol
-  throw new InvalidOption(`${name} is ${JSON.stringify(given)}: set one of ${PROTOCOLS.join(', ')}. Collectors accept them on port 4318.`)
+  throw new InvalidOptionError(
+    `${name} is ${JSON.stringify(given)}: set one of ${PROTOCOLS.join(', ')}. Collectors accept them on port 4318.`,
+  )
 }
 
 /** Traces have no parent, so a parent-based sampler behaves as it does for root spans. */
@@ -149,11 +151,11 @@ function shareOf(env: Environment): number {
   if (sampler === 'always_off') return 0
   if (sampler !== 'traceidratio') {
     const known = 'always_on, always_off, traceidratio, or one of them after parentbased_'
-    throw new InvalidOption(`OTEL_TRACES_SAMPLER is ${JSON.stringify(env.OTEL_TRACES_SAMPLER)}: set ${known}.`)
+    throw new InvalidOptionError(`OTEL_TRACES_SAMPLER is ${JSON.stringify(env.OTEL_TRACES_SAMPLER)}: set ${known}.`)
   }
   const share = Number(textOf(env.OTEL_TRACES_SAMPLER_ARG) ?? '1')
   if (share >= 0 && share <= 1) return share
-  throw new InvalidOption(`OTEL_TRACES_SAMPLER_ARG is ${JSON.stringify(env.OTEL_TRACES_SAMPLER_ARG)}: set a number from 0 to 1.`)
+  throw new InvalidOptionError(`OTEL_TRACES_SAMPLER_ARG is ${JSON.stringify(env.OTEL_TRACES_SAMPLER_ARG)}: set a number from 0 to 1.`)
 }
 
 /** Contains nothing about the process, because each span must have the same bytes whichever process exports it. */

@@ -23,7 +23,7 @@ import type {
   EventsQuery,
   ForkPoint,
   ForkRequest,
-  Moved,
+  RollbackReport,
   PauseAnswer,
   PauseRequest,
   RaiseAnswer,
@@ -74,7 +74,7 @@ const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery
 const recoverUpdate = defineUpdate<SessionSummary | Unopened, [RecoverRequest]>(UPDATES.recover)
 const resumeUpdate = defineUpdate<SessionSummary>(UPDATES.resume)
 const checkpointUpdate = defineUpdate<CheckpointMade, [CheckpointRequest]>(UPDATES.checkpoint)
-const rollbackUpdate = defineUpdate<Moved, [RollbackRequest]>(UPDATES.rollback)
+const rollbackUpdate = defineUpdate<RollbackReport, [RollbackRequest]>(UPDATES.rollback)
 const regenerateUpdate = defineUpdate<Regenerated, [RegenerateRequest]>(UPDATES.regenerate)
 const forkUpdate = defineUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork)
 const approveUpdate = defineUpdate<{ digest: string }, [ApproveRequest]>(UPDATES.approve)

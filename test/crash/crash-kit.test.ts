@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { crashTest, type TroubleKind } from 'pawl/testing'
+import { crashTest } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seed, size, variants } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
@@ -13,6 +13,7 @@ import { bank } from './support/bank.ts'
 import { type Kit, openKit } from './support/kit.ts'
 import { isAlive } from './support/rig.ts'
 import { kindOf, kindsOf, someBoundaries } from './support/some-boundaries.ts'
+import type { TroubleKind } from '../../src/testing/crash/types.ts'
 
 const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 const SUPPORT = new URL('./support/bank.ts', import.meta.url).href

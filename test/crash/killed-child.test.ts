@@ -1,7 +1,6 @@
 // A supervised process is killed while it holds a call, or the model's answer: each kind of call resumes as its effect allows, without
 // intervention.
 import type { RunHandle } from 'pawl/client'
-import type { HeldCall } from 'pawl/worker'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
 import { seed, variants } from '../support/sizes.ts'
@@ -10,6 +9,7 @@ import type { HeldMark, MarkFilter } from './support/ledger.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { DIED, killedWhileResolving, ONCE_A_TURN, requests } from './support/resolving.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import type { HeldCall } from '../../src/worker/options.ts'
 
 const call = (tool: string, input: { tells?: boolean } = {}): Plan => [[{ tool, input: { name: 'a', ...input } }]]
 

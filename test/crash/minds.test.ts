@@ -6,12 +6,15 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Duration, Json, Plan, Slice } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
-import { type CrashConversation, type CrashTestResult, crashTest, startStack, type Stack } from 'pawl/testing'
+import { type CrashTestOptions, type CrashTestResult, crashTest, startStack, type Stack } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
 import { seed, size, variants } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
 import { type Compiled, compile } from './support/build.ts'
+
+/** What a step of a script that is a function gets. */
+type Conversation = Parameters<Extract<CrashTestOptions['script'][number], (...args: never[]) => unknown>>[0]
 
 /** Two of the three stages of a place of each kind. */
 const places = [...variants(['model:1:3', 'model:1:5'], 1), 'tool:t_1_3_2', 'flush:2', 'checkpoint:1'].join('|')
@@ -111,7 +114,7 @@ describe.each(CASES)(title, ({ steps, only, random, timeout }) => {
       module: fixtures.path('minds'),
       script: [
         'go',
-        async ({ send, session }: CrashConversation) => {
+        async ({ send, session }: Conversation) => {
           await (await send('halt')).settled({ timeout: '60s' })
           seen = await mindOf(session)
         },

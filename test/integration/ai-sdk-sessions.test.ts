@@ -1,6 +1,6 @@
 // Sessions whose models are language models of the AI SDK: what is recorded, what is sent back, and what it costs.
 import { randomUUID } from 'node:crypto'
-import { defineAgent, defineTool, type ModelPrice } from 'pawl'
+import { defineAgent, defineTool } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { aiSdk } from 'pawl/models'
 import pg from 'pg'
@@ -12,6 +12,7 @@ import { refused, streamed, type Wire, type WireAnswerSpec, WIRES } from '../sup
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { until } from '../support/until.ts'
 import { type WireServer, wireServer } from '../support/wire-server.ts'
+import type { ModelPrice } from '../../src/session/spending/model-price.ts'
 
 const wireOf = (name: string): Wire => WIRES.find((wire) => wire.name.includes(name)) ?? expect.fail(`no wire ${name}`)
 const openai = wireOf('Responses')

@@ -3,11 +3,13 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { ModelError } from '../../src/agent/errors.ts'
 import type { ModelCallContext, ModelRequest, ModelResponse } from '../../src/agent/model.ts'
 import type { ModelDelta } from '../../src/session/watching/deltas.ts'
-import { type AiSdkOptions, aiSdk, type LanguageModel } from '../../src/models/index.ts'
+import { aiSdk } from '../../src/models/index.ts'
 import { readableBy, withProvider } from '../../src/jobs/model-call/thinking.ts'
 import type { AssistantBlock, Message } from '../../src/session/content.ts'
 import { refused, streamed, type Wire, type WireAnswerSpec, WIRES } from '../support/provider-wires.ts'
 import { type WireServer, wireServer } from '../support/wire-server.ts'
+import type { AiSdkOptions } from '../../src/models/ai-sdk-options.ts'
+import type { LanguageModel } from '../../src/models/ai-sdk-types.ts'
 
 const tools = [
   { name: 'find_order', description: 'Finds an order.', input_schema: { type: 'object', properties: { id: { type: 'string' } } } },

@@ -6,9 +6,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { ModelError } from '../../src/agent/errors.ts'
 import type { ModelCallContext, ModelRequest } from '../../src/agent/model.ts'
 import type { ModelDelta } from '../../src/session/watching/deltas.ts'
-import { type AnthropicOptions, anthropic, modelOf } from '../../src/models/index.ts'
+import { anthropic, modelOf } from '../../src/models/anthropic.ts'
 import type { Message } from '../../src/session/content.ts'
 import { type WireServer, wireServer } from '../support/wire-server.ts'
+import type { AnthropicOptions } from '../../src/models/anthropic-options.ts'
 
 const MODEL = 'claude-sonnet-5-5'
 const tools = [

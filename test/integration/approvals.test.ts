@@ -1,6 +1,6 @@
 // Approvals: which calls need one, what happens to the rest of the turn in the meantime, and that nothing is decided twice.
 import type { SessionEvent } from 'pawl'
-import { RunFailed, type SessionHandle } from 'pawl/client'
+import { RunFailedError, type SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -242,7 +242,7 @@ describe('a decision', () => {
     const digest = await digestOf(run, 't_1_1_0')
     const refused = () => session.approve('t_1_1_0', { digest, input: { wat: 1 } })
     await expect(refused()).rejects.toMatchObject({
-      name: 'RequestRefused',
+      name: 'RequestRefusedError',
       code: 'invalid_arguments',
       message: expect.stringContaining('what'),
     })
@@ -277,7 +277,7 @@ describe('a request that is not decided in time', () => {
   it('an approval request that expires fails the run if the tool says so; the other calls stay as they are', async () => {
     const { session, entered } = asker.play(here.pawl, { model: once(['strict', 'a'], ['pay', 'b']) })
     const run = await session.send('go')
-    await expect(run.result(TIMEOUT)).rejects.toBeInstanceOf(RunFailed)
+    await expect(run.result(TIMEOUT)).rejects.toBeInstanceOf(RunFailedError)
     expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'failed', code: 'approval_expired' })
     const rows = await until('it is stored', async () => {
       const found = await session.toolCalls()

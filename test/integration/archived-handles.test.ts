@@ -88,7 +88,7 @@ describe('the handle of a message', () => {
         reason: expect.stringContaining('archive'),
       })
     }
-    await expect(session.run('m0').result(TIMEOUT)).rejects.toMatchObject({ name: 'MessageRejected', code: 'pruned' })
+    await expect(session.run('m0').result(TIMEOUT)).rejects.toMatchObject({ name: 'MessageRejectedError', code: 'pruned' })
     // A message that opens the session again is answered, also with the id of an old one.
     expect(await (await session.send('two')).result(TIMEOUT)).toMatchObject({ text: 'heard two' })
     expect(await session.run('m0').settled(TIMEOUT)).toMatchObject({ status: 'rejected', code: 'pruned' })

@@ -1,7 +1,7 @@
 // Budgets of runs and sessions: what is reserved, what is counted, and how a session continues once its limit is raised.
 import { tmpdir } from 'node:os'
 import { defineHook, ModelError } from 'pawl'
-import { RequestRefused, type RunHandle } from 'pawl/client'
+import { RequestRefusedError, type RunHandle } from 'pawl/client'
 import { scripted } from 'pawl/testing'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -328,7 +328,7 @@ describe.concurrent('raise', () => {
     const { session } = dollars.play(here.pawl, { model: () => using(10, 'done') })
     await (await session.send('go')).result(TIMEOUT)
     const refused = await session.raise(limits).catch((error: unknown) => error)
-    expect(refused).toBeInstanceOf(RequestRefused)
+    expect(refused).toBeInstanceOf(RequestRefusedError)
     expect(refused).toMatchObject({ code: 'invalid_raise' })
   })
 })

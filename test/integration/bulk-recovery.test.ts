@@ -1,7 +1,6 @@
 // Bulk recovery: it recovers the sessions that a filter finds, repeats no effect, and reports the sessions that it cannot recover.
 import { randomUUID } from 'node:crypto'
 import { ModelError } from 'pawl'
-import type { BulkRecoveryOptions } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
@@ -9,6 +8,7 @@ import { type OwnSchema, ownSchema } from '../support/rows.ts'
 import { inOrder, type Played, resultsIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 import { type Ended, eventsIn, runPawl } from './cli/processes.ts'
+import type { BulkRecoveryOptions } from '../../src/client/admin/recovery-options.ts'
 
 let schema: OwnSchema
 let here: Deployment

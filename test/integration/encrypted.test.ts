@@ -245,7 +245,9 @@ async function everyRefusal(): Promise<void> {
 /** By a session that does not exist, by one that is open, and by one that reopens for the request. */
 async function refusedBefore(name: keyof typeof UPDATES): Promise<void> {
   const request = REQUESTS[name]
-  await expect(request(pawl.session(randomUUID(), { agent: player.agent.name })), name).rejects.toMatchObject({ name: 'SessionNotFound' })
+  await expect(request(pawl.session(randomUUID(), { agent: player.agent.name })), name).rejects.toMatchObject({
+    name: 'SessionNotFoundError',
+  })
   const { session, id } = await answered()
   // Some requests need nothing that could be missing.
   await request(session).catch(() => undefined)
@@ -258,7 +260,7 @@ async function refusedAnswers(): Promise<void> {
   const { session, id } = play({ model: once(['pay', SECRET], ['form', SECRET]), body })
   const digest = await digestOf(await say(session), 't_1_1_0')
   for (const input of [{ secret: SECRET }, { what: 'refuse' }, { what: 'change' }])
-    await expect(session.approve('t_1_1_0', { digest, input, ...NOTED })).rejects.toMatchObject({ name: 'RequestRefused' })
+    await expect(session.approve('t_1_1_0', { digest, input, ...NOTED })).rejects.toMatchObject({ name: 'RequestRefusedError' })
   await expect(session.answer('t_1_1_1', { agreed: SECRET }, { by: SECRET })).rejects.toMatchObject({ code: 'invalid_answer' })
   await expect(session.fork({ id })).rejects.toMatchObject({ code: 'session_exists' })
   // The client reads what the failure does not say in the clear.
@@ -293,6 +295,6 @@ const refusal = (): never => {
 async function failing(model: () => never): Promise<void> {
   const { session } = play({ model })
   expect(await (await say(session)).settled(TIMEOUT)).toMatchObject({ status: 'failed' })
-  await expect(REQUESTS.recover(session)).rejects.toMatchObject({ name: 'RequestRefused' })
+  await expect(REQUESTS.recover(session)).rejects.toMatchObject({ name: 'RequestRefusedError' })
   await session.recover({ strategy: 'abandon', ...SAID })
 }

@@ -309,7 +309,7 @@ describe('5 MB of text', () => {
     ['a message id', { messageId: MB5 }, 'invalid_message_id'],
   ])('5 MB of text as %s is refused before anything is recorded', async (_, more, code) => {
     const given = { ...plain, ...more }
-    await expect(play(given)).rejects.toMatchObject({ name: 'InvalidMessage', code })
+    await expect(play(given)).rejects.toMatchObject({ name: 'InvalidMessageError', code })
     const [id = ''] = [...scripts].find(([, one]) => one === given) ?? []
     await expect(here.temporal.workflow.getHandle(`pawl:${id}`).describe()).rejects.toMatchObject({ name: 'WorkflowNotFoundError' })
   })
@@ -347,7 +347,7 @@ describe('JSON nested deeper than 500 levels', () => {
     ['metadata', { metadata: { a: tooDeep } }, 'undecodable'],
   ])('JSON nested deeper than 500 levels as %s is refused before anything is recorded', async (_, { context, metadata }, code) => {
     const session = here.pawl.session(`mirror-${randomUUID()}`, { agent: 'mirror', ...defined({ context }) })
-    await expect(session.send('hello', { ...(metadata && { metadata }) })).rejects.toMatchObject({ name: 'InvalidMessage', code })
-    await expect(session.state()).rejects.toMatchObject({ name: 'SessionNotFound' })
+    await expect(session.send('hello', { ...(metadata && { metadata }) })).rejects.toMatchObject({ name: 'InvalidMessageError', code })
+    await expect(session.state()).rejects.toMatchObject({ name: 'SessionNotFoundError' })
   })
 })

@@ -24,7 +24,7 @@ describe('a session with the caller’s own id, whose worker cannot reach Postgr
   const player = stage()
   let here: Deployment
   const waits: string[] = []
-  const unavailable = (message: unknown) => ({ name: 'SessionUnavailable', code: 'session_unavailable', message })
+  const unavailable = (message: unknown) => ({ name: 'SessionUnavailableError', code: 'session_unavailable', message })
 
   beforeAll(async () => {
     here = await deploy({ stack: { ...inject('stack'), databaseUrl: AWAY } })
@@ -51,7 +51,7 @@ describe('a session with the caller’s own id, whose worker cannot reach Postgr
     const asked = [session.resolve('t_1_1_0', 'skip'), session.checkpoint('now'), session.resume()]
     for (const outcome of await Promise.allSettled(asked)) {
       const message = expect.stringMatching(/Postgres at 127\.0\.0\.1:1\/x is unavailable/)
-      expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'RequestRefused', code: 'archive_unavailable', message } })
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'RequestRefusedError', code: 'archive_unavailable', message } })
     }
     expect(waits.length).toBeGreaterThan(5)
     expect(new Set(waits)).toEqual(new Set([expect.stringMatching(/^session ".*", which waits for Postgres, which holds its past/)]))
@@ -132,7 +132,7 @@ describe('an unknown session', () => {
       // Another session creates the store's tables.
       await (await player.play(here.pawl, {}).session.send('hello')).result({ timeout: 20_000 })
       const session = here.pawl.session('nobody-knows-this-one')
-      const notFound = { name: 'SessionNotFound', code: 'session_not_found' }
+      const notFound = { name: 'SessionNotFoundError', code: 'session_not_found' }
       await expect(session.messages()).rejects.toMatchObject(notFound)
       await expect(session.state()).rejects.toMatchObject(notFound)
       await expect(session.events()[Symbol.asyncIterator]().next()).rejects.toMatchObject(notFound)

@@ -1,14 +1,5 @@
 // Hooks: where they run, what their answers change, and what is recorded about them.
-import {
-  type Agent,
-  type AgentOptions,
-  defineHook,
-  defineSlice,
-  type HookContext,
-  type HookEvent,
-  type Json,
-  type ModelRequest,
-} from 'pawl'
+import { type Agent, type AgentOptions, defineHook, defineSlice, type HookContext, type Json, type ModelRequest } from 'pawl'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -18,6 +9,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { inOrder, type Played, type Scene, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
+import type { HookEvent } from '../../src/session/hooks/hooks.ts'
 
 type Ctx = HookContext<Json, unknown, { journal: string[] }>
 type Answering = (input: never, ctx: Ctx) => unknown
@@ -175,7 +167,7 @@ describe.concurrent('hooks', () => {
   it('hooks stop the run before the model is called, and overrule the answers of others', async () => {
     const played = open({ turn: () => ({ systemMessage: 'go on' }), turn2: () => ({ stop: 'out of hours' }) }, {})
     const run = await played.session.send('go')
-    await expect(run.result({ timeout: 60_000 })).rejects.toMatchObject({ name: 'RunInterrupted', reason: 'out of hours' })
+    await expect(run.result({ timeout: 60_000 })).rejects.toMatchObject({ name: 'RunInterruptedError', reason: 'out of hours' })
     expect(played.requests).toEqual([])
     const events = await eventsOf(played.session)
     expect(ofType(events, 'run_interrupted')).toMatchObject([{ by: 'hook turn2' }])
@@ -332,7 +324,7 @@ describe.concurrent('hooks', () => {
     const run = await played.session.send('go')
     await door.reached
     await played.session.interrupt()
-    await expect(run.result({ timeout: 60_000 })).rejects.toMatchObject({ name: 'RunInterrupted' })
+    await expect(run.result({ timeout: 60_000 })).rejects.toMatchObject({ name: 'RunInterruptedError' })
     expect(await (await played.session.send('and now?')).result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
     const events = await eventsOf(played.session)
     const order = events.flatMap((event) =>

@@ -355,9 +355,9 @@ describe('a user message', () => {
   })
 
   it.each<[string, number, boolean, boolean, string, string]>([
-    ['of more than a signal can carry, without a store', 1_000_000, false, true, 'InvalidMessage', 'message_too_large'],
+    ['of more than a signal can carry, without a store', 1_000_000, false, true, 'InvalidMessageError', 'message_too_large'],
     ['of more than a signal can carry, while Postgres is down', 1_000_000, true, false, 'StoreError', 'store_unavailable'],
-    ['of more than 20 MB', 20_000_000, true, true, 'InvalidMessage', 'message_too_large'],
+    ['of more than 20 MB', 20_000_000, true, true, 'InvalidMessageError', 'message_too_large'],
   ])('a user message %s is refused, and nothing is recorded', async (_, size, withStore, up, name, code) => {
     const id = randomUUID()
     if (!up) await stack.postgres.stop()

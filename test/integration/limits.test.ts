@@ -1,6 +1,6 @@
 // What ends a run before its answer: limits, deadlines and models that fail; and how the session continues from there.
 import { ModelError } from 'pawl'
-import { RunFailed } from 'pawl/client'
+import { RunFailedError } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -36,7 +36,7 @@ describe('maxTurns', () => {
     const { session, requests } = player.play(here.pawl, { model: (request) => (saidIn(request).length > 1 ? 'enough' : forever) })
     const run = await session.send('go')
     const failed = await run.result({ timeout: 20_000 }).catch((error: unknown) => error)
-    expect(failed).toBeInstanceOf(RunFailed)
+    expect(failed).toBeInstanceOf(RunFailedError)
     expect(failed).toMatchObject({ code: 'max_turns', run: 1, strategy: 'continue_run' })
     expect(requests).toHaveLength(3)
     expect(await session.state()).toMatchObject({ status: 'error', error: { code: 'max_turns', run: 1 } })

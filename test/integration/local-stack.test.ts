@@ -6,12 +6,13 @@ import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { Client, Connection } from '@temporalio/client'
-import { startStack, type Stack, type StackOptions } from 'pawl/testing'
+import { startStack, type Stack } from 'pawl/testing'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { lockOwner } from '../../src/local/keeper/lock.ts'
 import { isRunning } from '../../src/local/keeper/processes.ts'
 import { until } from '../support/until.ts'
+import type { StackOptions } from '../../src/local/stack.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const MINUTE = 60_000

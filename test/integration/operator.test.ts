@@ -193,7 +193,7 @@ describe('a session that waits', () => {
     await until('the call is stored', async () => (await here.pawl.toolCalls({ session: 'op-cut' })).items.length === 1)
     await here.temporal.workflow.getHandle('pawl:op-cut').terminate('by an operator')
     expect((await session.status()).waitsFor[0]).toEqual({ for: 'person', to: 'resume' })
-    await expect(session.close()).rejects.toMatchObject({ name: 'RequestRefused', code: 'not_open' })
+    await expect(session.close()).rejects.toMatchObject({ name: 'RequestRefusedError', code: 'not_open' })
     door.open()
     await session.resume()
     await session.close()

@@ -1,6 +1,6 @@
 // Tools that declare what they return (`output`): what happens to results that do not match, by effect.
 import { randomUUID } from 'node:crypto'
-import { type Agent, type BasicToolOptions, defineAgent, defineTool, type SessionEvent } from 'pawl'
+import { type Agent, defineAgent, defineTool, type SessionEvent } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -9,6 +9,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { answersIn, resultsIn, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
+import type { BasicToolOptions } from '../../src/agent/tool.ts'
 
 const RECEIPT = z.object({ id: z.string(), cents: z.number().int() })
 const FITS = { id: 'r1', cents: 7 }

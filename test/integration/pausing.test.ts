@@ -1,6 +1,6 @@
 // Pausing a session: the step in progress finishes, nothing new begins, and everything accepted meanwhile takes effect afterwards.
 import { defineAgent, defineTool, ModelError } from 'pawl'
-import type { ResultTimeout, SessionHandle, SessionState } from 'pawl/client'
+import type { ResultTimeoutError, SessionHandle, SessionState } from 'pawl/client'
 import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -245,7 +245,7 @@ describe.concurrent('a pause', () => {
     expect(await session.state()).toMatchObject({ status: 'running', paused: {} })
     // The timeout's message is based on the events, which are stored in the background.
     await until('a timeout says that it is paused', async () => {
-      const { code, message } = (await run.result({ timeout: 500 }).catch((error: unknown) => error)) as ResultTimeout
+      const { code, message } = (await run.result({ timeout: 500 }).catch((error: unknown) => error)) as ResultTimeoutError
       expect(code).toBe('result_timeout')
       return message.includes('The session is paused')
     })

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ListedPending, PendingListOptions } from 'pawl/client'
+import type { ListedPending } from 'pawl/client'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -11,6 +11,7 @@ import { eventsOf } from '../support/events.ts'
 import { digestOf, pendingOf, type ApprovalScene, type ApprovalStage, approvalStage, SHORT_MS, once } from '../support/approvals.ts'
 import { until } from '../support/until.ts'
 import { type Ended, runPawl } from './cli/processes.ts'
+import type { PendingListOptions } from '../../src/client/queries/list-options.ts'
 
 const schema = `pending_${randomUUID().replaceAll('-', '').slice(0, 16)}`
 const TIMEOUT = { timeout: 60_000 }
@@ -178,15 +179,15 @@ describe('the inbox', () => {
     await allStored(session)
     expect(await pending({ session: 'leave-c' })).toMatchObject([{ kind: 'unknown', callId: 't_1_1_0' }])
     expect(await rowsOf('approvals', 'leave-c')).toMatchObject([
-      { call_id: asked!.callId, status: 'left_behind', decided_by: null, decided_at: expect.any(Date) },
+      { call_id: asked!.callId, status: 'abandoned', decided_by: null, decided_at: expect.any(Date) },
       { call_id: approved!.callId, status: 'approved', decided_by: 'ann' },
     ])
     const { rows } = await database.query(`select * from ${schema}.tool_calls where session_id = 'leave-c' order by call_index`)
     expect(rows).toMatchObject([
       { tool: 'post', status: 'unknown', error: { code: 'outcome_unknown' } },
-      { tool: 'pay', status: 'skipped', error: { code: 'left_behind' }, approval: { decision: 'left_behind' } },
-      { tool: 'pay', status: 'skipped', error: { code: 'left_behind' }, approval: { decision: 'approved' } },
-      { tool: 'form', status: 'skipped', error: { code: 'left_behind' }, approval: null },
+      { tool: 'pay', status: 'skipped', error: { code: 'abandoned' }, approval: { decision: 'abandoned' } },
+      { tool: 'pay', status: 'skipped', error: { code: 'abandoned' }, approval: { decision: 'approved' } },
+      { tool: 'form', status: 'skipped', error: { code: 'abandoned' }, approval: null },
     ])
     await session.resolve('t_1_1_0', { happened: true, result: 'it did' }, { by: 'bob' })
     await allStored(session)

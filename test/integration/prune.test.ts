@@ -5,12 +5,12 @@ import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
 import { openStore, type Store } from '../../src/store/index.ts'
-import type { PruneOptions } from '../../src/client/index.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { answersIn, type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 import { runPawl } from './cli/processes.ts'
+import type { PruneOptions } from '../../src/client/admin/upkeep-options.ts'
 
 const BIG = 'b'.repeat(200_000)
 

@@ -1,7 +1,7 @@
 // How a person takes a session out of `error`: the run is continued, restarted from its messages, or abandoned.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ModelError } from 'pawl'
-import { RequestRefused, type SessionHandle } from 'pawl/client'
+import { RequestRefusedError, type SessionHandle } from 'pawl/client'
 import type { ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
@@ -107,7 +107,7 @@ describe('restart_run', () => {
     expect((await session.state()).error).toMatchObject({ options: ['selective', 'abandon', 'manual'], progress: { unknown: ['t_1_1_0'] } })
     for (const strategy of ['restart_run', 'continue_run', 'restart_from_last_effect'] as const) {
       const refused = await session.recover({ strategy }).catch((error: unknown) => error)
-      expect(refused).toBeInstanceOf(RequestRefused)
+      expect(refused).toBeInstanceOf(RequestRefusedError)
       expect(refused).toMatchObject({ code: 'outcome_unknown', message: expect.stringContaining('t_1_1_0') })
     }
     await expect(session.recover()).rejects.toMatchObject({ code: 'choose_strategy', message: expect.stringContaining('abandon') })

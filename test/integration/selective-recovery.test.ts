@@ -1,6 +1,6 @@
 // The `selective` recovery: of the failed turn's calls, some are kept, others skipped or redone.
 import { ModelError, ToolError } from 'pawl'
-import { RequestRefused, type SessionHandle } from 'pawl/client'
+import { RequestRefusedError, type SessionHandle } from 'pawl/client'
 import type { ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
@@ -195,7 +195,7 @@ describe('an impossible choice', () => {
     ]
     for (const [options, code, says] of refusals) {
       const refused = await session.recover(options).catch((error: unknown) => error)
-      expect(refused).toBeInstanceOf(RequestRefused)
+      expect(refused).toBeInstanceOf(RequestRefusedError)
       expect(refused).toMatchObject({ code, message: expect.stringContaining(says) })
     }
     expect(await session.state()).toMatchObject({ status: 'error', error: before.error, current: before.current })

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
-import { InvalidMessage, MessageRejected, ResultTimeout } from 'pawl/client'
+import { InvalidMessageError, MessageRejectedError, ResultTimeoutError } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
@@ -117,7 +117,7 @@ describe('the handle of a run', () => {
       },
     })
     const run = await session.send('take your time')
-    await expect(run.result({ timeout: 100 })).rejects.toThrow(ResultTimeout)
+    await expect(run.result({ timeout: 100 })).rejects.toThrow(ResultTimeoutError)
     await expect(run.settled({ timeout: 100 })).rejects.toMatchObject({ code: 'result_timeout' })
     door.open()
     expect(await run.result({ timeout: 20_000 })).toMatchObject({ text: 'late' })
@@ -199,7 +199,7 @@ describe('an invalid message', () => {
     it(`an invalid message that ${how} is refused by the client, and nothing is recorded`, async () => {
       const { session, id } = player.play(here.pawl, {})
       const refused = await session.send(content as string).catch((error: unknown) => error)
-      expect(refused).toBeInstanceOf(InvalidMessage)
+      expect(refused).toBeInstanceOf(InvalidMessageError)
       expect(refused).toMatchObject({ code })
       await expect(here.temporal.workflow.getHandle(`pawl:${id}`).describe()).rejects.toThrow(/not found/i)
     })
@@ -213,7 +213,7 @@ describe('an invalid message', () => {
 
   it('an invalid message that names no agent is refused if there is no session yet', async () => {
     await expect(here.pawl.session(`none-${randomUUID()}`).send('hello')).rejects.toMatchObject({ code: 'no_agent' })
-    expect(() => here.pawl.session('no spaces')).toThrow(InvalidMessage)
+    expect(() => here.pawl.session('no spaces')).toThrow(InvalidMessageError)
   })
 
   it('an invalid message for an agent other than the session’s is rejected by the session', async () => {
@@ -221,7 +221,7 @@ describe('an invalid message', () => {
     await (await session.send('hello')).result({ timeout: 20_000 })
     const run = await here.pawl.session(id, { agent: 'somebody-else' }).send('hello')
     const rejected = await run.result({ timeout: 20_000 }).catch((error: unknown) => error)
-    expect(rejected).toBeInstanceOf(MessageRejected)
+    expect(rejected).toBeInstanceOf(MessageRejectedError)
     expect(rejected).toMatchObject({ code: 'agent_mismatch' })
     expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'rejected', code: 'agent_mismatch' })
   })

@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import { defineAgent, defineTool } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
-import { anthropic, type MessagesClient } from 'pawl/models'
+import { anthropic } from 'pawl/models'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type Deployment, deploy } from '../support/deployment.ts'
+import type { MessagesClient } from '../../src/models/anthropic-options.ts'
 
 type Body = Parameters<MessagesClient['messages']['create']>[0]
 type WireMessage = Body['messages'][number]

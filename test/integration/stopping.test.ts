@@ -1,6 +1,6 @@
 // Interrupting runs and closing sessions: at any moment, with a defined outcome for the work in progress.
 import { ModelError } from 'pawl'
-import { RunInterrupted } from 'pawl/client'
+import { RunInterruptedError } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
@@ -33,7 +33,7 @@ describe.concurrent('an interrupt', () => {
     await door.reached
     await session.interrupt({ reason: 'changed my mind', by: 'me' })
     const interrupted = await run.result({ timeout: 20_000 }).catch((error: unknown) => error)
-    expect(interrupted).toBeInstanceOf(RunInterrupted)
+    expect(interrupted).toBeInstanceOf(RunInterruptedError)
     expect(interrupted).toMatchObject({ code: 'run_interrupted', run: 1, reason: 'changed my mind' })
     expect(ofType(await eventsOf(session), 'run_interrupted')).toMatchObject([{ run: 1, reason: 'changed my mind', by: 'me' }])
     expect(await (await session.send('two')).result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'go on' })

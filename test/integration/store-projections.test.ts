@@ -400,7 +400,7 @@ describe('a session that starts over', () => {
     expect(await store.flush('s', 'execution-9', log)).toMatchObject({ epoch: 'execution-9' })
     expect((await store.messages('s')).map((message) => message.messageId)).toEqual(['u2', 'm_2_1', 'r_2_1', 'm_2_2'])
     expect(await sql('select message_id, why, epoch from pawl.archived_messages order by seq')).toEqual(
-      ['u1', 'm_1_1', 'r_1_1', 'm_1_2'].map((message_id) => ({ message_id, why: 'begun_afresh', epoch: EPOCH })),
+      ['u1', 'm_1_1', 'r_1_1', 'm_1_2'].map((message_id) => ({ message_id, why: 'started_over', epoch: EPOCH })),
     )
     expect(await sql('select run, checkpoint, turns from pawl.sessions')).toEqual([{ run: 2, checkpoint: 3, turns: 2 }])
   })

@@ -218,7 +218,7 @@ describe('the context', () => {
   it('the context that does not match ends the run as invalid_context', async () => {
     const session = here.pawl.session(undefined, { agent: 'tenant', context: { tenant: 7 } })
     await expect((await session.send('hello')).result({ timeout: 30_000 })).rejects.toMatchObject({
-      name: 'RunFailed',
+      name: 'RunFailedError',
       code: 'invalid_context',
     })
   })

@@ -12,12 +12,13 @@ import {
 import { defineAgent, defineTool, type ModelCallContext, ModelError, type ModelRequest } from 'pawl'
 import { type Access, createHandler, type Handler } from 'pawl/service'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
-import { PawlChatTransport, type PawlChatTransportOptions } from 'pawl/ui'
+import { PawlChatTransport } from 'pawl/ui'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { deploy, type Deployment, SILENT } from '../support/deployment.ts'
 import { saidIn } from '../support/scenes.ts'
 import { type Gate, gate, until } from '../support/until.ts'
+import type { PawlChatTransportOptions } from '../../src/ui/transport-options.ts'
 
 const ACCESSES: Record<string, Access> = {
   ann: { identity: 'ann', scopes: ['read', 'send', 'approve', 'operate'], tenant: 'ui' },

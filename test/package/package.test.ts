@@ -15,7 +15,7 @@ const TSC = fileURLToPath(new URL('../../node_modules/.bin/tsc', import.meta.url
 const NODE_TYPES = dirname(fileURLToPath(import.meta.resolve('@types/node/package.json')))
 const NAMES = {
   pawl: ['PawlError', 'ToolError', 'defineAgent', 'defineTool', 'defineWorker'],
-  client: ['Pawl', 'RunFailed', 'RunInterrupted', 'MessageRejected'],
+  client: ['Pawl', 'RunFailedError', 'RunInterruptedError', 'MessageRejectedError'],
   worker: ['createWorker', 'runWorker', 'superviseWorkers'],
   models: ['aiSdk', 'anthropic'],
   service: ['createHandler', 'nodeListener', 'ServiceError'],
@@ -102,6 +102,10 @@ describe('the packed package', () => {
     ]
     const settings = resolutions.flatMap((resolution) => [true, false].map((skipLibCheck) => ({ ...resolution, skipLibCheck })))
     expect(await complaintsAbout(['types.ts', 'backend.ts'], ...settings)).toEqual([])
+  })
+
+  it('the packed package names the inferred type of whatever a project declares or the client returns', async () => {
+    expect(await complaintsAbout(['declared.ts'], { module: 'nodenext', skipLibCheck: true, declaration: true })).toEqual([])
   })
 
   it('the packed package fails the type check if a case compiles that must not', async () => {

@@ -1,21 +1,12 @@
 // An agent whose tools need a person or a client: approvals, answers from outside, outcomes that only a person can know. Each session plays
 // its scene.
 import { randomUUID } from 'node:crypto'
-import {
-  type Agent,
-  type AgentOptions,
-  type ApprovalContext,
-  type ApprovalNeed,
-  defineAgent,
-  defineTool,
-  type ModelRequest,
-  type ToolContext,
-  type Verdict,
-} from 'pawl'
+import { type Agent, type AgentOptions, defineAgent, defineTool, type ModelRequest, type ToolContext, type Verdict } from 'pawl'
 import type { Pawl, RunHandle, RunSettled, SessionHandle, SessionOptions } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { z } from 'zod'
 import { inOrder, type Input, use } from './scenes.ts'
+import type { ApprovalContext, ApprovalNeed } from '../../src/agent/tool.ts'
 
 /** What one session's model and tools do. */
 export interface ApprovalScene {

@@ -1,6 +1,7 @@
 // Reading a session's events in tests.
-import type { EventOf, EventType, SessionEvent } from 'pawl'
+import type { EventOf, SessionEvent } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
+import type { EventType } from '../../src/session/events.ts'
 
 /** All events of a session that are available now. */
 export async function eventsOf(session: SessionHandle, after = 0): Promise<SessionEvent[]> {

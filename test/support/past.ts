@@ -1,9 +1,10 @@
 // The past of a session from events that a test has in memory.
-import type { SessionEvent, Target } from 'pawl'
+import type { SessionEvent } from 'pawl'
 import { messageRowsOf } from '../../src/client/session/message-rows.ts'
 import { MEMORY, type MemoryVersion, PLAN, type PlanVersion } from '../../src/session/built-in-tools/kept.ts'
 import { locate } from '../../src/session/recovery/targets.ts'
 import type { MessageRow } from '../../src/store/rows.ts'
+import type { Target } from '../../src/session/events.ts'
 
 /** All of these events, added one by one. */
 function added<T extends { add(event: SessionEvent): void }>(to: T, events: readonly SessionEvent[]): T {

@@ -267,7 +267,7 @@ function move(kept: Kept, { event, run }: Move, epochs: ReadonlyMap<number, stri
       return
     }
     case 'session_started':
-      archive('begun_afresh', (row) => Number(row.seq) < event.seq)
+      archive('started_over', (row) => Number(row.seq) < event.seq)
       abandonCalls(kept, event)
       return
     case 'forked':

@@ -3,8 +3,8 @@ import { createGoogleGenerativeAI as googleV4 } from '../ai-sdk-7/google.ts'
 import { createGoogleGenerativeAI as googleV3 } from '@ai-sdk/google'
 import { createOpenAI as openaiV4 } from '../ai-sdk-7/openai.ts'
 import { createOpenAI as openaiV3 } from '@ai-sdk/openai'
-import type { LanguageModel } from '../../src/models/index.ts'
 import type { WireAnswer } from './wire-server.ts'
+import type { LanguageModel } from '../../src/models/ai-sdk-types.ts'
 
 /** What a model answers. */
 export interface WireAnswerSpec {

@@ -4,7 +4,9 @@ import { ModelError } from '../../src/agent/errors.ts'
 import type { ModelRequest } from '../../src/agent/model.ts'
 import type { ModelDelta } from '../../src/session/watching/deltas.ts'
 import { checkResponse } from '../../src/jobs/model-call/check-response.ts'
-import { type AiSdkOptions, aiSdk, type LanguageModel, type LanguageModelCall } from '../../src/models/index.ts'
+import { aiSdk } from '../../src/models/index.ts'
+import type { AiSdkOptions } from '../../src/models/ai-sdk-options.ts'
+import type { LanguageModel, LanguageModelCall } from '../../src/models/ai-sdk-types.ts'
 
 const request: ModelRequest = { system: '', messages: [{ role: 'user', content: 'hi' }], tools: [], sessionId: 's', run: 1, turn: 1 }
 

@@ -1,6 +1,7 @@
 // What `anthropic` refuses when it is declared.
-import { anthropic, type AnthropicOptions } from 'pawl/models'
+import { anthropic } from 'pawl/models'
 import { expect, it } from 'vitest'
+import type { AnthropicOptions } from '../../src/models/anthropic-options.ts'
 
 const price = { input: 1, output: 2 }
 

@@ -65,8 +65,8 @@ const REFUSING = ['refuse']
 const PROBLEMS = ['problemWith', 'problemWithTurn', 'problemWithChoice']
 
 /**
- * Codes of refusals that the session makes itself. The client throws them as `RequestRefused`: `refusable` in client/session/updates.ts;
- * `session_not_found` becomes a `SessionNotFound`.
+ * Codes of refusals that the session makes itself. The client throws them as `RequestRefusedError`: `refusable` in client/session/updates.ts;
+ * `session_not_found` becomes a `SessionNotFoundError`.
  */
 function refusedIn(sources: readonly ts.SourceFile[]): Set<string> {
   const codes = new Set<string>()
@@ -117,7 +117,7 @@ const refused = refusedIn(sources)
 const page = readFileSync(join(ROOT, 'docs/errors.md'), 'utf8')
 /** Rows `| code | class | … |`. */
 const documented = new Map([...page.matchAll(/^\| `([a-z_]+)` \| `(\w+)` \| [^|]+\|$/gm)].map(([, code, name]) => [code, name]))
-/** Codes in the rows `| request | codes of its refusal |`, but for those of `send`, which are an `InvalidMessage`'s. */
+/** Codes in the rows `| request | codes of its refusal |`, but for those of `send`, which are an `InvalidMessageError`'s. */
 const documentedRefusals = new Set(
   [...(page.split('| request | codes of its refusal |')[1] ?? '').matchAll(/^\| (.+?) \| (.+) \|$/gm)]
     .filter(([, request = '']) => !request.startsWith('`send`'))
@@ -136,8 +136,8 @@ const COMPOSED = [
 it('are found in the source', () => {
   expect(thrown.codes.size).toBeGreaterThan(60)
   expect(thrown.codes.get('no_temporal')).toEqual(new Set(['ConnectError']))
-  expect(thrown.codes.get('invalid_cursor')).toEqual(new Set(['InvalidOption']))
-  expect(thrown.codes.get('session_not_found')).toEqual(new Set(['SessionNotFound']))
+  expect(thrown.codes.get('invalid_cursor')).toEqual(new Set(['InvalidOptionError']))
+  expect(thrown.codes.get('session_not_found')).toEqual(new Set(['SessionNotFoundError']))
   expect(refused.size).toBeGreaterThan(40)
   expect([...refused]).toEqual(
     expect.arrayContaining(['digest_mismatch', 'not_in_error', 'no_calls', 'run_not_found', 'session_exists', 'session_not_loaded']),
@@ -146,7 +146,7 @@ it('are found in the source', () => {
 
 it('belong to one class each', () => {
   const classes = new Map([...thrown.codes].map(([code, names]) => [code, new Set(names)]))
-  for (const code of [...refused, ...COMPOSED]) classes.set(code, (classes.get(code) ?? new Set()).add('RequestRefused'))
+  for (const code of [...refused, ...COMPOSED]) classes.set(code, (classes.get(code) ?? new Set()).add('RequestRefusedError'))
   expect([...classes].filter(([, names]) => names.size > 1)).toEqual([])
 })
 
@@ -158,7 +158,7 @@ it('are in docs/errors.md, each with its class', () => {
 
 it('of refusals by the session are in docs/errors.md, and no others are', () => {
   const isRefusal = (code: string): boolean =>
-    refused.has(code) || COMPOSED.includes(code) || thrown.codes.get(code)?.has('RequestRefused') === true
+    refused.has(code) || COMPOSED.includes(code) || thrown.codes.get(code)?.has('RequestRefusedError') === true
   expect([...refused, ...COMPOSED].filter((code) => !documentedRefusals.has(code))).toEqual([])
   expect([...documentedRefusals].filter((code) => !isRefusal(code))).toEqual([])
 })

@@ -1,7 +1,9 @@
 // How much a model can answer, as budgets see it, and what happens to a lower `max_tokens`.
 import { describe, expect, it } from 'vitest'
 import type { ModelRequest } from '../../src/agent/model.ts'
-import { type AiSdkOptions, aiSdk, anthropic, type LanguageModel, type LanguageModelCall } from '../../src/models/index.ts'
+import { aiSdk, anthropic } from '../../src/models/index.ts'
+import type { AiSdkOptions } from '../../src/models/ai-sdk-options.ts'
+import type { LanguageModel, LanguageModelCall } from '../../src/models/ai-sdk-types.ts'
 
 const request: ModelRequest = { system: '', messages: [{ role: 'user', content: 'hi' }], tools: [], sessionId: 's', run: 1, turn: 1 }
 

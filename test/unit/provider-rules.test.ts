@@ -6,13 +6,14 @@ import { createOpenAI as openaiV3 } from '@ai-sdk/openai'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ModelRequest } from '../../src/agent/model.ts'
-import { aiSdk, type LanguageModel } from '../../src/models/index.ts'
+import { aiSdk } from '../../src/models/index.ts'
 import type { AnthropicOptions } from '../../src/models/anthropic-options.ts'
 import { paramsOf } from '../../src/models/anthropic-params.ts'
 import type { AssistantBlock, ContentBlock, ImageBlock, Message, ToolResultBlock, UserBlock } from '../../src/session/content.ts'
 import { imageFacts } from '../../src/session/image.ts'
 import { imageBlock, imageBytes } from '../support/images.ts'
 import { anthropicProblems, googleProblems, openaiProblems } from '../support/provider-rules.ts'
+import type { LanguageModel } from '../../src/models/ai-sdk-types.ts'
 
 const TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
 const base64 = (data: string): ImageBlock => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data } })

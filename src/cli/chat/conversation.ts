@@ -80,7 +80,7 @@ const NOT_SERVED_AFTER_MS = 10_000
 
 /**
  * Talks until the input ends or the user leaves.
- * @throws SessionNotFound for an unknown `resume`; CliError `invalid_usage`.
+ * @throws SessionNotFoundError for an unknown `resume`; CliError `invalid_usage`.
  */
 export async function converse(sessions: Sessions, options: ChatParts): Promise<ConversationEnd> {
   let leave = () => {}

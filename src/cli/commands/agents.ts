@@ -1,11 +1,11 @@
 // `pawl agents`: the workers of a task queue, and which agents are served.
 import { Command } from 'commander'
-import type { HealthCheck } from '../../client/index.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { jsonOption } from '../options.ts'
 import { say } from '../queries.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { oneLine, paint } from '../terminal.ts'
+import type { HealthCheck } from '../../client/doctor/report.ts'
 
 interface ServingWorker {
   identity: string

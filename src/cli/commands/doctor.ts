@@ -1,11 +1,11 @@
 // `pawl doctor`: examines a deployment.
 import { Command } from 'commander'
-import type { HealthCheck, HealthLevel } from '../../client/index.ts'
 import { say } from '../queries.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { withPlaces } from '../here.ts'
 import { jsonOption } from '../options.ts'
 import { oneLine, paint, type Style } from '../terminal.ts'
+import type { HealthCheck, HealthLevel } from '../../client/doctor/report.ts'
 
 const COLOURS: Record<HealthLevel, Style> = { ok: 'green', warn: 'yellow', fail: 'red' }
 const WIDTH = 10

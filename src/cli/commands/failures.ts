@@ -1,11 +1,11 @@
 // `pawl failures`: statistics of failures: by agent, repeated ones, what recoveries led to, and time in error.
 import type { Command } from 'commander'
-import type { AgentFailures, FailureCause, RecoveryOutcomes, RepeatedFailure, TimeInError } from '../../client/index.ts'
 import { type QueryOptions, queryCommand, queryStore, say, spanOf, type SpanCommandOptions, timeOf, withSpan } from '../queries.ts'
 import { paint } from '../terminal.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { defined } from '../../session/defined.ts'
 import { durationText } from '../../session/duration.ts'
+import type { AgentFailures, FailureCause, RecoveryOutcomes, RepeatedFailure, TimeInError } from '../../store/sums.ts'
 
 interface FailuresOptions extends QueryOptions, SpanCommandOptions {
   agent?: string

@@ -1,7 +1,7 @@
 // `pawl gates`: the accounts whose calls wait because their provider refused one, and `pawl gates open`.
 import { Command } from 'commander'
 import type { RateGateAdmin } from '../../client/admin/gates.ts'
-import { InvalidOption } from '../../options/errors.ts'
+import { InvalidOptionError } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
 import { durationText } from '../../session/duration.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
@@ -53,7 +53,7 @@ function openCommand(): Command {
     .action(async (account: string, { by, json, ...where }: GatesOptions & { by: string }) => {
       const wasShut = await onGates(where, (gates) => gates.open(account, by))
       if (!wasShut)
-        throw new InvalidOption(
+        throw new InvalidOptionError(
           `No gate of the account ${JSON.stringify(account)} is shut. List them with \`${here(SUGGESTIONS.listGates())}\`.`,
         )
       print(json ? JSON.stringify({ event: 'gate_opened', account, by }) : `The gate of ${account} is open.`)

@@ -1,6 +1,6 @@
 // `pawl memory <session>`: the blocks of the session's memory, or all its versions.
 import { Command } from 'commander'
-import type { MemoryBlock, MemoryChange, MemoryVersion } from '../../client/index.ts'
+import type { MemoryBlock, MemoryVersion } from '../../client/index.ts'
 import { say } from '../queries.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
 import { liveOrStored } from '../live-or-stored.ts'
@@ -8,6 +8,7 @@ import { defined } from '../../session/defined.ts'
 import { atOption, jsonOption } from '../options.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { paint, printable } from '../terminal.ts'
+import type { MemoryChange } from '../../session/built-in-tools/memory.ts'
 
 const VERSIONS: Column<MemoryVersion>[] = [
   { name: 'version', of: (row) => row.version, right: true },

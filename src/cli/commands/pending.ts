@@ -1,6 +1,6 @@
 // `pawl pending`: the calls of all sessions that wait for a person or a client, longest wait first.
 import type { Command } from 'commander'
-import type { ListedPending, PendingKind } from '../../client/index.ts'
+import type { ListedPending } from '../../client/index.ts'
 import {
   queryStore,
   type ListingOptions,
@@ -15,6 +15,7 @@ import {
 import type { Column } from '../table.ts'
 import { argumentsOf } from './tools.ts'
 import { defined } from '../../session/defined.ts'
+import type { PendingKind } from '../../store/listed.ts'
 
 interface PendingOptions extends ListingOptions, SessionCommandOptions {
   kind?: string[]

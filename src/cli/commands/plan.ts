@@ -1,12 +1,13 @@
 // `pawl plan <session>`: the session's plan, or all its versions.
 import { Command } from 'commander'
-import type { Plan, PlanChange, PlanStep, PlanStepStatus, PlanVersion } from '../../client/index.ts'
+import type { Plan, PlanVersion } from '../../client/index.ts'
 import { say, timeOf } from '../queries.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import { atOption, jsonOption } from '../options.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { oneLine, paint } from '../terminal.ts'
+import type { PlanChange, PlanStep, PlanStepStatus } from '../../session/built-in-tools/plan.ts'
 
 const STEPS: Column<PlanStep>[] = [
   { name: 'step', of: (row) => row.id, whole: true },

@@ -1,7 +1,7 @@
 // `pawl preflight [module]`: replays the open sessions with this build before it is deployed, and lists those that it would break.
 import { Command } from 'commander'
 import { defined } from '../../session/defined.ts'
-import type { CheckedSession, PreflightReport, StoreCheck, WarningSum } from '../../worker/index.ts'
+import type { PreflightReport } from '../../worker/index.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { jsonOption } from '../options.ts'
 import { findModule } from '../running/module.ts'
@@ -9,6 +9,7 @@ import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { counted } from '../../session/counted.ts'
+import type { CheckedSession, StoreCheck, WarningSum } from '../../worker/preflight-report.ts'
 
 interface PreflightCommandOptions extends DeploymentOptions {
   sample?: string

@@ -1,6 +1,6 @@
 // `pawl rebuild [session]`: restores rows of the side store from Temporal's histories, and reports what is lost.
 import { Command } from 'commander'
-import type { RebuildReport, RebuiltSession } from '../../client/index.ts'
+import type { RebuildReport } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { byOption } from '../operator.ts'
 import { jsonOption } from '../options.ts'
@@ -8,6 +8,7 @@ import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 import { counted } from '../../session/counted.ts'
+import type { RebuiltSession } from '../../client/admin/rebuild.ts'
 
 interface RebuildCommandOptions extends DeploymentOptions {
   everyQueue?: true

@@ -1,6 +1,6 @@
 // `pawl rollback <session>`: rolls a session back and lists the effects that are not undone.
 import { Command, Option } from 'commander'
-import type { Moved } from '../../session/protocol/protocol.ts'
+import type { RollbackReport } from '../../session/protocol/protocol.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { byOption } from '../operator.ts'
 import { jsonOption } from '../options.ts'
@@ -44,7 +44,7 @@ async function rollback(session: string, options: RollbackCommandOptions): Promi
   process.stdout.write(`${lines.join('\n')}\n`)
 }
 
-function linesOfMove(session: string, { toSeq, effects, moreEffects }: Moved): string[] {
+function linesOfMove(session: string, { toSeq, effects, moreEffects }: RollbackReport): string[] {
   const undone = effects.length + moreEffects
   return [
     `session ${session} is back at event ${toSeq}`,

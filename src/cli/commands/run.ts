@@ -1,6 +1,6 @@
 // `pawl run <session> [run]`: the calls of one run, and what each recovery strategy would keep and redo.
 import { Command } from 'commander'
-import type { CallOptions, NextStep, RecoveryPreview, ReportedAttempt, ReportedCall, ReportedTurn, RunReport } from '../../client/index.ts'
+import type { RunReport } from '../../client/index.ts'
 import { linesOfRecovery } from '../chat/lines.ts'
 import { say, timeOf } from '../queries.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
@@ -9,6 +9,9 @@ import { jsonOption, ordinalOf } from '../options.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { durationText } from '../../session/duration.ts'
+import type { ReportedAttempt, ReportedCall, ReportedTurn } from '../../client/session/run-report.ts'
+import type { NextStep, RecoveryPreview } from '../../session/recovery/preview.ts'
+import type { CallOptions } from '../../session/recovery/selective.ts'
 
 const CALLS: Column<ReportedCall>[] = [
   { name: 'call', of: (row) => row.callId, whole: true },

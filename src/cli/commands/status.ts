@@ -1,6 +1,6 @@
 // `pawl status [session]`: which sessions need a person, or the status of one session and what to do about it.
 import { Command } from 'commander'
-import type { DeploymentStatus, OverviewSession, PlanProgress, SessionNeed, UnopenedSession } from '../../client/index.ts'
+import type { DeploymentStatus } from '../../client/index.ts'
 import { pausedText } from '../chat/lines.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { say, sessionIn, type SessionCommandOptions, withSession } from '../queries.ts'
@@ -15,6 +15,9 @@ import { defined } from '../../session/defined.ts'
 import { durationText } from '../../session/duration.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { counted } from '../../session/counted.ts'
+import type { UnopenedSession } from '../../client/doctor/deployment-status.ts'
+import type { PlanProgress } from '../../store/rows.ts'
+import type { OverviewSession, SessionNeed } from '../../store/sums.ts'
 
 interface StatusOptions extends DeploymentOptions, SessionCommandOptions {
   limit: number

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { PawlError } from '../../session/errors.ts'
 import type { StoreQueries } from '../../client/queries/queries.ts'
 import { CliError } from '../errors.ts'
-import type { SessionBudget, UsageBy, UsageSum } from '../../client/index.ts'
+import type { SessionBudget, UsageSum } from '../../client/index.ts'
 import {
   queryStore,
   dollarsOf,
@@ -25,6 +25,7 @@ import { defined } from '../../session/defined.ts'
 import { atOption } from '../options.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import type { Column } from '../table.ts'
+import type { UsageBy } from '../../store/sums.ts'
 
 interface UsageCommandOptions extends ListingOptions, SessionCommandOptions, SpanCommandOptions {
   by: UsageBy

@@ -1,7 +1,7 @@
 // Creates, lists, revokes and looks up API keys. 256 random bits need no slow hash: they cannot be guessed.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { checkOptions, options, text, where } from '../../options/check.ts'
-import { InvalidOption } from '../../options/errors.ts'
+import { InvalidOptionError } from '../../options/errors.ts'
 import { isTooDeep, jsonBytes, type JsonObject, isObject } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
 import type { Store, StoredKey, StoredKeys } from '../../store/index.ts'
@@ -66,11 +66,13 @@ export interface NewApiKey extends ApiKey {
 
 /** The API keys of a deployment, in its side store. Every method rejects with `StoreError` (`no_store`, `store_unavailable`, …). */
 export interface ApiKeys {
-  /** Creates a key. @throws InvalidOption `invalid_option`. */
+  /** Creates a key. @throws InvalidOptionError `invalid_option`. */
   create(options: ApiKeyOptions): Promise<NewApiKey>
   /** All keys, including revoked ones, newest first. */
   list(): Promise<ApiKey[]>
-  /** Revokes a key by its id; a server that has seen it may accept it for a few more seconds. @throws InvalidOption `invalid_option`. */
+  /**
+   * Revokes a key by its id; a server that has seen it may accept it for a few more seconds. @throws InvalidOptionError `invalid_option`.
+   */
   revoke(id: string, options?: { by?: string }): Promise<ApiKey>
   /** The key with this text; null: there is none, or it was revoked. */
   find(key: string): Promise<ApiKey | null>
@@ -134,7 +136,7 @@ export function apiKeysOf(store: Store | undefined): ApiKeys {
       const { by } = checkOptions(REVOKING, given)
       const revoked = await keys().revoke(id, by)
       if (!revoked)
-        throw new InvalidOption(`No API key has the id ${JSON.stringify(id)}. List the keys with \`${SUGGESTIONS.listKeys()}\`.`)
+        throw new InvalidOptionError(`No API key has the id ${JSON.stringify(id)}. List the keys with \`${SUGGESTIONS.listKeys()}\`.`)
       return withoutDigest(revoked)
     },
     find: async (key) => (await findAll(keys, [key])).get(key) ?? null,
@@ -156,7 +158,7 @@ async function findAll(keys: () => StoredKeys, texts: readonly string[]): Promis
 
 /**
  * Opens a store for its API keys alone, without Temporal.
- * @throws InvalidOption `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
+ * @throws InvalidOptionError `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
  */
 export function openApiKeys(given: QueriesOptions = {}): ApiKeys & { close(): Promise<void> } {
   const store = openStoreAlone(given, 'API keys')

@@ -2,7 +2,7 @@
 import type { Client } from '@temporalio/client'
 import { workflowIdOf } from '../../session/protocol/protocol.ts'
 import type { Store } from '../../store/index.ts'
-import { RequestRefused, SessionNotFound } from '../errors.ts'
+import { RequestRefusedError, SessionNotFoundError } from '../errors.ts'
 import { checkSessionId } from '../session/session-id.ts'
 import { allExecutions, beginningOf, deleteExecution, type Execution, newestExecution } from './executions.ts'
 import { checkErase, type EraseOptions, type EraseReport } from './upkeep-options.ts'
@@ -15,7 +15,7 @@ export async function erase(client: Client, store: Store, id: string, options: E
   const executions = await allExecutions(client, sessionId)
   const running = executions.find(({ open }) => open)
   if (running && !force) {
-    throw new RequestRefused(
+    throw new RequestRefusedError(
       'session_open',
       `Session "${sessionId}" is open: close it first (session.close()), or terminate it with force (--force).`,
     )
@@ -30,7 +30,7 @@ export async function erase(client: Client, store: Store, id: string, options: E
     executions: executions.map(({ executionId }) => executionId),
     ...(unknown && { unknown }),
   })
-  if (!erased) throw new SessionNotFound(sessionId)
+  if (!erased) throw new SessionNotFoundError(sessionId)
   for (const execution of executions) await deleteExecution(client, execution)
   await refuseNewer(client, sessionId, executions)
   return { sessionId, terminated: running !== undefined, executions: executions.length, ...erased, leftovers: LEFTOVERS }
@@ -61,7 +61,7 @@ async function unstoredSessionOf(client: Client, [newest]: readonly Execution[])
 async function refuseNewer(client: Client, sessionId: string, erased: readonly Execution[]): Promise<void> {
   const newest = await newestExecution(client, sessionId)
   if (!newest?.open || erased.some(({ executionId }) => executionId === newest.executionId)) return
-  throw new RequestRefused(
+  throw new RequestRefusedError(
     'session_open',
     `Session "${sessionId}" received a message during erasure and was reopened. Its earlier content is deleted; run erase again.`,
   )

@@ -12,7 +12,7 @@ export interface RateGateAdmin {
   close(): Promise<void>
 }
 
-/** Opens the store. @throws InvalidOption `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`. */
+/** Opens the store. @throws InvalidOptionError `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`. */
 export function openGates(given: QueriesOptions): RateGateAdmin {
   const store = openStoreAlone(given, 'rate gates')
   return {

@@ -2,7 +2,7 @@
 import { PawlError } from '../../session/errors.ts'
 import type { InErrorFilter, Key, Paging, Rows } from '../../store/filters.ts'
 import type { SessionInError } from '../../store/listed.ts'
-import { RequestRefused } from '../errors.ts'
+import { RequestRefusedError } from '../errors.ts'
 import { pagingAt } from '../queries/list-options.ts'
 import type { RecoverOptions } from '../types.ts'
 import { type Clock, pacer, REAL_CLOCK } from './pacing.ts'
@@ -84,7 +84,7 @@ function unrecovered(error: unknown): Outcome {
   const code = error instanceof PawlError ? error.code : 'recovery_failed'
   if (code === 'not_in_error') return { outcome: 'not_in_error' }
   const problem = { code, message: error instanceof Error ? error.message : String(error) }
-  return { outcome: error instanceof RequestRefused ? 'refused' : 'failed', problem }
+  return { outcome: error instanceof RequestRefusedError ? 'refused' : 'failed', problem }
 }
 
 function count(report: BulkRecoveryReport, session: BulkRecoverySession): void {

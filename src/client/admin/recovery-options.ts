@@ -6,7 +6,7 @@ import { textProblem } from '../../session/protocol/texts.ts'
 import type { InErrorFilter } from '../../store/filters.ts'
 import type { SessionInError } from '../../store/listed.ts'
 import { checkOptions, flag, fn, integer, oneOf, options, signal, text, where } from '../../options/check.ts'
-import { InvalidOption } from '../../options/errors.ts'
+import { InvalidOptionError } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
 import { SPAN, type SpanOptions, TAGS, tagsOf } from '../queries/list-options.ts'
 
@@ -108,13 +108,13 @@ const BULK_RECOVERY = options({
 
 type FilterOption = 'code' | 'agent' | 'tag' | 'tags' | 'since' | 'until' | 'all'
 
-/** The filter and the other options. `by` and a filter (or `all`) are required. @throws InvalidOption `invalid_option`. */
+/** The filter and the other options. `by` and a filter (or `all`) are required. @throws InvalidOptionError `invalid_option`. */
 export function checkBulkRecovery(given: unknown = {}): { filter: InErrorFilter } & Omit<z.output<typeof BULK_RECOVERY>, FilterOption> {
   const { code, agent, tag, tags, since, until, all, ...how } = checkOptions(BULK_RECOVERY, given)
   const codes = typeof code === 'string' ? [code] : code
   const filter = defined({ codes, agent, tags: tagsOf(tag, tags), since, until })
   if (!all && Object.keys(filter).length === 0) {
-    throw new InvalidOption(
+    throw new InvalidOptionError(
       'No filter was given. Pass code, agent, tag, tags, since or until, or all: true to recover every session in error.',
     )
   }

@@ -6,7 +6,7 @@ import { checkQueriesOptions, type QueriesOptions } from '../queries/queries-opt
 
 /**
  * Opens the store for `what`, such as API keys.
- * @throws InvalidOption `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
+ * @throws InvalidOptionError `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
  */
 export function openStoreAlone(given: QueriesOptions, what: string): Store {
   const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = checkQueriesOptions(given)

@@ -142,7 +142,7 @@ const ERASE = options({
   force: flag().optional(),
 })
 
-/** Validates the options of `rebuild`. @throws InvalidOption `invalid_option`; so do the next two. */
+/** Validates the options of `rebuild`. @throws InvalidOptionError `invalid_option`; so do the next two. */
 export function checkRebuild(given: unknown = {}): z.output<typeof REBUILD> {
   return checkOptions(REBUILD, given)
 }

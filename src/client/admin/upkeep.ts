@@ -6,7 +6,7 @@ import { checkSession } from '../session/options.ts'
 import { checkSessionId } from '../session/session-id.ts'
 import { sessionHandle, type SessionParts } from '../session/session.ts'
 import { erase } from './erasing.ts'
-import { SessionNotFound } from '../errors.ts'
+import { SessionNotFoundError } from '../errors.ts'
 import { allExecutions, type Execution, listExecutions } from './executions.ts'
 import { prune } from './pruning.ts'
 import { type RebuiltSession, rebuilder } from './rebuild.ts'
@@ -23,7 +23,7 @@ import {
   type RebuildReport,
 } from './upkeep-options.ts'
 
-/** Operations for operators. All of them reject with `InvalidOption` and `StoreError` (`no_store`, `store_unavailable`, …). */
+/** Operations for operators. All of them reject with `InvalidOptionError` and `StoreError` (`no_store`, `store_unavailable`, …). */
 export interface Upkeep {
   /**
    * Recovers the sessions in `error` that match a filter, each as `session.recover` does, at a limited rate. A session that is refused or
@@ -40,7 +40,7 @@ export interface Upkeep {
   prune(options: PruneOptions): Promise<PruneReport>
   /**
    * Permanently deletes a session's content: its rows, its archive, and its histories in Temporal.
-   * @throws SessionNotFound `session_not_found`; RequestRefused `session_open`; InvalidMessage `invalid_session_id`.
+   * @throws SessionNotFoundError `session_not_found`; RequestRefusedError `session_open`; InvalidMessageError `invalid_session_id`.
    */
   erase(sessionId: string, options: EraseOptions): Promise<EraseReport>
 }
@@ -85,7 +85,7 @@ async function rebuild(
     count(report, done)
     onSession?.(done)
   })
-  if (session !== undefined && report.sessions === 0 && !report.stopped) throw new SessionNotFound(session)
+  if (session !== undefined && report.sessions === 0 && !report.stopped) throw new SessionNotFoundError(session)
   const { incomplete, ...sums } = report
   const details = { ...(session === undefined ? { taskQueue } : { session }), ...sums, incomplete: incomplete.slice(0, NAMED) }
   if (report.events > 0) await store.upkeep.noteRebuild(by, details)
@@ -94,7 +94,7 @@ async function rebuild(
 
 async function alone(client: Client, sessionId: string): Promise<Map<string, Execution[]>> {
   const executions = await allExecutions(client, sessionId)
-  if (executions.length === 0) throw new SessionNotFound(sessionId)
+  if (executions.length === 0) throw new SessionNotFoundError(sessionId)
   return new Map([[sessionId, executions]])
 }
 

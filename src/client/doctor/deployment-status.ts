@@ -50,7 +50,7 @@ const OPENED_WITHIN_MS = 3_000
  * The open sessions by what they need, as `pawl status` shows them. `pawl.overview` reads the side store alone; this also asks Temporal
  * which sessions wait for a worker, and which ones no worker has opened yet. Servers that do not answer are reported in `notSeen`.
  *
- * @throws InvalidOption `invalid_option`.
+ * @throws InvalidOptionError `invalid_option`.
  */
 export async function deploymentStatus(given: ConnectOptions = {}, list: OverviewOptions = {}): Promise<DeploymentStatus> {
   const filter = overviewFilter(list)

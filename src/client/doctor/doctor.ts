@@ -27,9 +27,10 @@ const ORDER = [
 
 /**
  * Examines a deployment: Temporal, Postgres, the schema, the clocks, the workers that poll the task queues, their backlog, which agents are
- * served, which models and tools fail, and which sessions are stuck. A server that does not answer is a finding, not an error; checks that depend on it are left out.
+ * served, which models and tools fail, and which sessions are stuck. A server that does not answer is a finding, not an error; checks that
+ * depend on it are left out.
  *
- * @throws InvalidOption `invalid_option`.
+ * @throws InvalidOptionError `invalid_option`.
  */
 export async function doctor(given: ConnectOptions = {}): Promise<HealthReport> {
   const { options, found, taskQueue, postgres } = await placeOf(checkConnect(given))

@@ -17,7 +17,7 @@ import type {
   UsageFilter,
 } from '../../store/read/lists/index.ts'
 import { checkOptions, flag, integer, oneOf, options, signal, text, where } from '../../options/check.ts'
-import { InvalidOption } from '../../options/errors.ts'
+import { InvalidOptionError } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
 
 /** A moment: a `Date`, milliseconds since 1970, or ISO text. */
@@ -251,7 +251,7 @@ const FEED = options({
   signal: signal().optional(),
 })
 
-/** The filter of a list of sessions. @throws InvalidOption `invalid_option`; so do the functions below. */
+/** The filter of a list of sessions. @throws InvalidOptionError `invalid_option`; so do the functions below. */
 export function sessionFilter(given: unknown = {}): SessionFilter {
   const { since, until, status, paused, agent, tag, tags, idPrefix } = checkOptions(SESSIONS, given)
   return defined({ idPrefix, since, until, status, paused, agent, tags: tagsOf(tag, tags) })
@@ -301,7 +301,7 @@ export function pendingFilter(given: unknown = {}): PendingFilter {
 export function usageFilter(given: unknown = {}): UsageFilter {
   const { by, since, until, session, idPrefix } = checkOptions(USAGE, given)
   if (by === 'turn' && session === undefined) {
-    throw new InvalidOption("`by: 'turn'` sums up the turns of one session: name it with `session`.")
+    throw new InvalidOptionError("`by: 'turn'` sums up the turns of one session: name it with `session`.")
   }
   return { by, ...defined({ idPrefix, since, until, session }) }
 }

@@ -1,7 +1,7 @@
 // A list for backends: one page if awaited, all pages if iterated. Its cursor is opaque.
 import { shortHash } from '../../session/digest.ts'
 import type { Key, Rows } from '../../store/read/lists/index.ts'
-import { InvalidOption } from '../../options/errors.ts'
+import { InvalidOptionError } from '../../options/errors.ts'
 import { beginningOf } from '../../session/beginning.ts'
 
 /** A page of a list. */
@@ -55,11 +55,11 @@ export function cursorOf(key: Key, tag: string): string {
   return Buffer.from(JSON.stringify([tag, ...key])).toString('base64url')
 }
 
-/** The position that a cursor names. @throws InvalidOption `invalid_cursor`. */
+/** The position that a cursor names. @throws InvalidOptionError `invalid_cursor`. */
 export function keyOf(cursor: string, tag: string): Key {
   const [found, ...key] = partsOf(cursor)
   if (found === tag) return key
-  throw new InvalidOption(
+  throw new InvalidOptionError(
     `${beginningOf(JSON.stringify(cursor), 80)} is not a cursor of this list with these options. Pass its latest cursor, or none to begin.`,
     { code: 'invalid_cursor' },
   )

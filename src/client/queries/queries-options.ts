@@ -15,7 +15,7 @@ const QUERIES = options({
   onWait: fn<(wait: Wait) => void>().optional(),
 })
 
-/** Checks the options and returns them unchanged. @throws InvalidOption. */
+/** Checks the options and returns them unchanged. @throws InvalidOptionError. */
 export function checkQueriesOptions(given: QueriesOptions): QueriesOptions {
   checkOptions(QUERIES, given)
   return given

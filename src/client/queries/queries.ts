@@ -22,7 +22,7 @@ import {
   type Store,
   type UsageSum,
 } from '../../store/index.ts'
-import { SessionNotFound } from '../errors.ts'
+import { SessionNotFoundError } from '../errors.ts'
 import { type SessionBudget, storedBudgets } from '../session/budget.ts'
 import { storedStateAt } from '../session/at-checkpoint.ts'
 import { memoryOf, readMemoryVersions, readPlans } from '../session/versions.ts'
@@ -63,15 +63,15 @@ import { defined } from '../../session/defined.ts'
 
 /**
  * Queries of the side store over all sessions. They show what is stored, which is usually milliseconds behind.
- * All of them reject with `InvalidOption` (`invalid_option`, `invalid_cursor`) and `StoreError` (`no_store`, `store_unavailable`, …);
- * queries about one session that the store does not know reject with `SessionNotFound`.
+ * All of them reject with `InvalidOptionError` (`invalid_option`, `invalid_cursor`) and `StoreError` (`no_store`, `store_unavailable`, …);
+ * queries about one session that the store does not know reject with `SessionNotFoundError`.
  */
 export interface Queries {
   /** Sessions as rows of the side store. */
   readonly sessions: {
     /** Sessions by creation time, newest first. */
     list(options?: SessionListOptions): List<ListedSession>
-    /** One session. @throws SessionNotFound `session_not_found`. */
+    /** One session. @throws SessionNotFoundError `session_not_found`. */
     get(sessionId: string): Promise<ListedSession>
   }
   /** The open sessions and their number: those that need a person first, then those that are stuck, then the others. */
@@ -109,7 +109,9 @@ export interface SessionQueries {
   toolCalls(options?: SessionToolCallOptions): Promise<ListedToolCall[]>
   /** All failed attempts and runs, in the order in which they happened. */
   errors(): Promise<ListedError[]>
-  /** Messages removed from the transcript by a rollback, a restart or pruning; only `erase` and `archiveRetention` of `prune` delete them. */
+  /**
+   * Messages removed from the transcript by a rollback, a restart or pruning; only `erase` and `archiveRetention` of `prune` delete them.
+   */
   archivedMessages(): Promise<ArchivedMessage[]>
 }
 
@@ -171,7 +173,7 @@ export function queriesOf(store: Store | undefined): Queries {
       list: (options) => overSessions('sessions', options, sessionFilter, (filter, page) => lists().sessions(filter, page)),
       async get(sessionId) {
         const found = await lists().session(sessionId)
-        if (!found) throw new SessionNotFound(sessionId, { where: 'store' })
+        if (!found) throw new SessionNotFoundError(sessionId, { where: 'store' })
         return found
       },
     },
@@ -225,7 +227,7 @@ export function sessionQueriesOf(store: Store | undefined, sessionId: string): S
 
 /**
  * Queries of the side store alone, which is opened on first use.
- * @throws InvalidOption `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
+ * @throws InvalidOptionError `invalid_option`; StoreError `no_store`, `invalid_store_options`, `invalid_postgres_url`.
  */
 export function openQueries(given: QueriesOptions = {}): StoreQueries {
   const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = checkQueriesOptions(given)
@@ -257,10 +259,10 @@ export function openQueries(given: QueriesOptions = {}): StoreQueries {
   }
 }
 
-/** The transcript at a point of the session's past. @throws SessionNotFound, RequestRefused. */
+/** The transcript at a point of the session's past. @throws SessionNotFoundError, RequestRefusedError. */
 export async function transcriptOf(store: Store | undefined, sessionId: string, read: ReadPage, target: Target): Promise<MessageRow[]> {
   // A pruned session is still known, but has no events.
-  if ((await read(0)).length === 0 && !(await store?.head(sessionId))) throw new SessionNotFound(sessionId, { where: 'store' })
+  if ((await read(0)).length === 0 && !(await store?.head(sessionId))) throw new SessionNotFoundError(sessionId, { where: 'store' })
   return transcriptAt(read, target, (events) => withValues(store, sessionId, events))
 }
 
@@ -268,6 +270,6 @@ export async function transcriptOf(store: Store | undefined, sessionId: string, 
 async function existing<T extends Rows<unknown> | unknown[] | null>(store: Store, sessionId: string, reading: Promise<T>): Promise<T> {
   const read = await reading
   const items = Array.isArray(read) ? read : (read?.items ?? [])
-  if (items.length === 0 && !(await store.head(sessionId))) throw new SessionNotFound(sessionId, { where: 'store' })
+  if (items.length === 0 && !(await store.head(sessionId))) throw new SessionNotFoundError(sessionId, { where: 'store' })
   return read
 }

@@ -3,7 +3,7 @@ import type { SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold/fold.ts'
 import type { SessionState } from '../../session/state.ts'
 import type { Store } from '../../store/store.ts'
-import { RequestRefused, SessionNotFound } from '../errors.ts'
+import { RequestRefusedError, SessionNotFoundError } from '../errors.ts'
 import { type EventSource, readEvents } from './events.ts'
 import { eventsOf, type ReadPage } from './past.ts'
 import { storedState } from './state.ts'
@@ -24,7 +24,8 @@ export function pastOf(source: EventSource): PastOf {
 
 /**
  * All events, or those up to the checkpoint, one by one.
- * @throws SessionNotFound, RequestRefused `checkpoint_not_found`, `events_gone` if the first ones are needed for `what` and are gone.
+ * @throws SessionNotFoundError, RequestRefusedError `checkpoint_not_found`, `events_gone` if the first ones are needed for `what` and are
+ * gone.
  */
 export async function* eventsUpTo(
   { sessionId, read, where }: Omit<PastOf, 'store'>,
@@ -38,15 +39,15 @@ export async function* eventsUpTo(
     yield event
     if (at !== undefined && event.type === 'checkpoint_made' && event.version === at) return
   }
-  if (isEmpty) throw new SessionNotFound(sessionId, where && { where })
+  if (isEmpty) throw new SessionNotFoundError(sessionId, where && { where })
   if (at !== undefined) {
     const list = 'list them with session.checkpoints()'
-    throw new RequestRefused('checkpoint_not_found', `Session "${sessionId}" has no checkpoint ${at}: ${list}.`)
+    throw new RequestRefusedError('checkpoint_not_found', `Session "${sessionId}" has no checkpoint ${at}: ${list}.`)
   }
 }
 
-function eventsGone(sessionId: string, what: string): RequestRefused {
-  return new RequestRefused(
+function eventsGone(sessionId: string, what: string): RequestRefusedError {
+  return new RequestRefusedError(
     'events_gone',
     `The first events of session "${sessionId}" were pruned or erased: ${what} can no longer be folded.`,
   )
@@ -54,7 +55,7 @@ function eventsGone(sessionId: string, what: string): RequestRefused {
 
 /**
  * The state at the checkpoint: from the store's row of it or, if that cannot be read, from the events.
- * @throws SessionNotFound, RequestRefused `checkpoint_not_found`, `events_gone`.
+ * @throws SessionNotFoundError, RequestRefusedError `checkpoint_not_found`, `events_gone`.
  */
 export async function stateAt(past: PastOf, at: number): Promise<SessionState> {
   const { sessionId, store } = past
@@ -62,15 +63,15 @@ export async function stateAt(past: PastOf, at: number): Promise<SessionState> {
   if (kept) return kept
   let state: SessionState | undefined
   for await (const event of eventsUpTo(past, at, 'its earlier states')) state = fold(state, [event])
-  if (!state) throw new SessionNotFound(sessionId)
+  if (!state) throw new SessionNotFoundError(sessionId)
   return state
 }
 
-/** The state now or at the checkpoint, as the store knows it. @throws SessionNotFound, RequestRefused as `stateAt`. */
+/** The state now or at the checkpoint, as the store knows it. @throws SessionNotFoundError, RequestRefusedError as `stateAt`. */
 export async function storedStateAt(store: Store, sessionId: string, at: number | undefined): Promise<SessionState> {
   if (at !== undefined) return stateAt({ sessionId, store, read: (after) => store.events(sessionId, { after }), where: 'store' }, at)
   const state = await storedState(store, sessionId)
-  if (!state) throw new SessionNotFound(sessionId, { where: 'store' })
+  if (!state) throw new SessionNotFoundError(sessionId, { where: 'store' })
   return state
 }
 

@@ -32,7 +32,9 @@ export interface SessionBudget {
 
 type Reserved = Record<BudgetUnit, number>
 
-/** The budgets as they are now, or as they were at a checkpoint. @throws RequestRefused, SessionNotFound, SessionUnavailable. */
+/**
+ * The budgets as they are now, or as they were at a checkpoint. @throws RequestRefusedError, SessionNotFoundError, SessionUnavailableError.
+ */
 export async function readBudgets(source: EventSource, at: number | undefined): Promise<SessionBudget[]> {
   if (at !== undefined) return budgetsOf(await stateAt(pastOf(source), at), NOTHING_RESERVED)
   const [state, reserved] = await Promise.all([readState(source), readReserved(source)])
@@ -42,7 +44,7 @@ export async function readBudgets(source: EventSource, at: number | undefined): 
 /** No model call is in progress at a point between turns. */
 const NOTHING_RESERVED: Reserved = { tokens: 0, usd: 0 }
 
-/** The budgets as the store knows them, now or at a checkpoint. @throws SessionNotFound, RequestRefused. */
+/** The budgets as the store knows them, now or at a checkpoint. @throws SessionNotFoundError, RequestRefusedError. */
 export async function storedBudgets(store: Store, sessionId: string, at?: number): Promise<SessionBudget[]> {
   return budgetsOf(await storedStateAt(store, sessionId, at), at === undefined ? null : NOTHING_RESERVED)
 }

@@ -41,7 +41,7 @@ const MAX_DOUBT_MS = 30_000
 
 /**
  * A page of the events above `after` that are available now; empty: there are none.
- * @throws SessionNotFound, and SessionUnavailable if neither the store nor the workflow can say whether there are any.
+ * @throws SessionNotFoundError, and SessionUnavailableError if neither the store nor the workflow can say whether there are any.
  */
 export async function readEvents(source: EventSource, after: number): Promise<SessionEvent[]> {
   const stored = await readStored(source, async (store) => store.events(source.sessionId, { after, bytes: PAGE_BYTES }))
@@ -55,7 +55,7 @@ export async function readEvents(source: EventSource, after: number): Promise<Se
   }
 }
 
-/** All messages, as rows of the store. @throws SessionNotFound, SessionUnavailable. */
+/** All messages, as rows of the store. @throws SessionNotFoundError, SessionUnavailableError. */
 export async function readMessages(source: EventSource): Promise<MessageRow[]> {
   const { sessionId } = source
   const stored = await readStored(source, async (store) => {

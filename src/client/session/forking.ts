@@ -7,7 +7,7 @@ import type { SessionEvent, Target } from '../../session/events.ts'
 import { type ForkPoint, type ForkRequest, type SessionStart, UPDATES, workflowIdOf } from '../../session/protocol/protocol.ts'
 import { checkTarget, effectsAfter, locate, TargetRefused } from '../../session/recovery/targets.ts'
 import { type UpdateTarget, refusable, sendUpdate, startFor } from './updates.ts'
-import { RequestRefused, SessionNotFound } from '../errors.ts'
+import { RequestRefusedError, SessionNotFoundError } from '../errors.ts'
 import { checkSessionId } from './session-id.ts'
 import { checkStart } from './large-content.ts'
 import type { ForkOptions } from '../types.ts'
@@ -30,7 +30,7 @@ export async function fork(asked: UpdateTarget, options: ForkOptions, events: ()
     await refusable(id, () => startFor(asked, UPDATES.resume, [], start, 'FAIL'))
   } catch (cause) {
     if (!isTaken(cause)) throw cause
-    throw new RequestRefused('session_exists', `A session "${id}" already exists: choose another id for the fork.`, { cause })
+    throw new RequestRefusedError('session_exists', `A session "${id}" already exists: choose another id for the fork.`, { cause })
   }
   return id
 }
@@ -40,13 +40,13 @@ function isTaken(error: unknown): boolean {
   return error instanceof Error && error.cause !== undefined && isTaken(error.cause)
 }
 
-/** The target in the options; undefined: the head. @throws RequestRefused `invalid_target`. */
+/** The target in the options; undefined: the head. @throws RequestRefusedError `invalid_target`. */
 export function targetOf({ checkpoint, message, run }: Partial<Record<'checkpoint' | 'message' | 'run', unknown>>): Target | undefined {
   if (checkpoint === undefined && message === undefined && run === undefined) return undefined
   try {
     return checkTarget({ checkpoint, message, run })
   } catch (cause) {
-    throw cause instanceof TargetRefused ? new RequestRefused(cause.code, cause.message, { cause }) : cause
+    throw cause instanceof TargetRefused ? new RequestRefusedError(cause.code, cause.message, { cause }) : cause
   }
 }
 
@@ -78,7 +78,7 @@ async function pointAmong(sessionId: string, target: Target | undefined, events:
     digest = nextDigest(digest, JSON.stringify(event))
     entries.push({ event: lightOf(event), digest })
   }
-  if (entries.length === 0) throw new SessionNotFound(sessionId)
+  if (entries.length === 0) throw new SessionNotFoundError(sessionId)
   try {
     const place = locate(entries, target, { archived: true })
     const { effects, more } = effectsAfter(
@@ -87,6 +87,6 @@ async function pointAmong(sessionId: string, target: Target | undefined, events:
     )
     return { toSeq: place.seq, digest: place.digest, effects, moreEffects: more }
   } catch (cause) {
-    throw cause instanceof TargetRefused ? new RequestRefused(cause.code, cause.message, { cause }) : cause
+    throw cause instanceof TargetRefused ? new RequestRefusedError(cause.code, cause.message, { cause }) : cause
   }
 }

@@ -3,7 +3,7 @@ import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError }
 import { onTemporal } from '../../connect/deadline.ts'
 import { workflowIdOf } from '../../session/protocol/protocol.ts'
 import { type PendingStep, UNREADABLE } from '../../session/watching/waits.ts'
-import { SessionNotFound, SessionUnavailable } from '../errors.ts'
+import { SessionNotFoundError, SessionUnavailableError } from '../errors.ts'
 import { msOf, type PendingActivity, pendingActivitiesOf, pendingStepsOf } from './pending-steps.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -53,10 +53,10 @@ function noWorkerOn(taskQueue: string): HoldUp {
 }
 
 /** The error for a session that is held up. `holdUp` undefined: the cause is not known. */
-function heldUp(sessionId: string, holdUp: HoldUp | undefined, cause?: unknown): SessionUnavailable {
-  if (!holdUp) return new SessionUnavailable(sessionId, { what: 'is being opened', advice: 'Ask again.', isOpening: true, cause })
+function heldUp(sessionId: string, holdUp: HoldUp | undefined, cause?: unknown): SessionUnavailableError {
+  if (!holdUp) return new SessionUnavailableError(sessionId, { what: 'is being opened', advice: 'Ask again.', isOpening: true, cause })
   const { waitsFor, advice } = holdUp
-  return new SessionUnavailable(sessionId, {
+  return new SessionUnavailableError(sessionId, {
     what: `waits for ${waitsFor}`,
     advice: `${advice} Requests that it has received are kept.`,
     waitsFor,
@@ -74,7 +74,7 @@ export interface HoldUps {
 /** Watches a session that was sent a request. */
 export function watchHoldUps(client: Client, sessionId: string): HoldUps {
   let since: number | undefined
-  let giveUp: (why: SessionUnavailable) => void = () => {}
+  let giveUp: (why: SessionUnavailableError) => void = () => {}
   const tooLong = new Promise<never>((_, reject) => {
     giveUp = reject
   })
@@ -99,7 +99,7 @@ export function watchHoldUps(client: Client, sessionId: string): HoldUps {
 export async function whyUnavailable(
   { client, sessionId }: { client: Client; sessionId: string },
   { failed, storeError }: { failed?: unknown; storeError?: unknown },
-): Promise<SessionNotFound | SessionUnavailable> {
+): Promise<SessionNotFoundError | SessionUnavailableError> {
   const execution = await executionStateOf(client, sessionId).catch((error: unknown) => ({ error }))
   if ('open' in execution && execution.open) {
     const holdUp = becauseOf(storeError, execution.holdUp) ?? (failed === undefined ? undefined : noWorkerOn(execution.taskQueue))
@@ -108,9 +108,9 @@ export async function whyUnavailable(
   const unknown = 'error' in execution ? execution.error : failed
   if (storeError !== undefined) return unreadable(sessionId, storeError)
   // A workflow that closed before it opened the session was started for a request, and found that no such session exists.
-  if (unknown === undefined || unknown instanceof WorkflowNotFoundError) return new SessionNotFound(sessionId, { cause: unknown })
+  if (unknown === undefined || unknown instanceof WorkflowNotFoundError) return new SessionNotFoundError(sessionId, { cause: unknown })
   if ('error' in execution) return unreadable(sessionId, unknown)
-  return new SessionUnavailable(sessionId, { what: 'has closed, and no worker read its history in time', cause: unknown })
+  return new SessionUnavailableError(sessionId, { what: 'has closed, and no worker read its history in time', cause: unknown })
 }
 
 /** Whether a worker is about to take its next step: one has just answered, or the step has just begun to wait. */
@@ -132,9 +132,9 @@ function waitingForPast({ message }: { message: string }): HoldUp {
   }
 }
 
-function unreadable(sessionId: string, cause: unknown): SessionUnavailable {
+function unreadable(sessionId: string, cause: unknown): SessionUnavailableError {
   const reason = cause instanceof Error ? `: ${firstSentenceOf(cause.message)}` : ''
-  return new SessionUnavailable(sessionId, { what: `cannot be read${reason}`, advice: 'Ask again later.', cause })
+  return new SessionUnavailableError(sessionId, { what: `cannot be read${reason}`, advice: 'Ask again later.', cause })
 }
 
 /** A worker is reading the session's past, or that of the session it was forked from. */

@@ -10,7 +10,7 @@ import { numberText } from '../../session/number-text.ts'
 import { sha256Of } from '../../store/blobs.ts'
 import { type Store, StoreError } from '../../store/index.ts'
 import { storeOr } from '../no-store.ts'
-import { InvalidMessage } from '../errors.ts'
+import { InvalidMessageError } from '../errors.ts'
 import { inTime } from '../../waiting/in-time.ts'
 
 /** Maximum bytes of JSON of a message's content if there is a side store. */
@@ -20,16 +20,16 @@ const QUICK_MS = 2_000
 
 /**
  * The message to signal: checked, and with its content in the store if it is large.
- * @throws InvalidMessage with the refusal's code, `message_too_large`; StoreError `store_unavailable`. Nothing was recorded then.
+ * @throws InvalidMessageError with the refusal's code, `message_too_large`; StoreError `store_unavailable`. Nothing was recorded then.
  */
 export async function signalOf(store: Store | undefined, sessionId: string, message: MessageSignal): Promise<MessageSignal> {
   const checked = checkMessage(message)
   const isLarge = 'refusal' in checked && checked.refusal.code === 'message_too_large'
-  if ('refusal' in checked && !isLarge) throw new InvalidMessage(checked.refusal.code, checked.refusal.reason)
+  if ('refusal' in checked && !isLarge) throw new InvalidMessageError(checked.refusal.code, checked.refusal.reason)
   const { content } = message
   const bytes = jsonBytes(content)
   if (bytes > MAX_LARGE_MESSAGE_BYTES) {
-    throw new InvalidMessage(
+    throw new InvalidMessageError(
       'message_too_large',
       `The message has ${numberText(bytes)} bytes of JSON, and the limit is ${numberText(MAX_LARGE_MESSAGE_BYTES)}: store it elsewhere and send a reference.`,
     )
@@ -50,7 +50,7 @@ function beginningOf(content: string | UserBlock[]): string {
 
 async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob): Promise<void> {
   if (!store) {
-    throw new InvalidMessage(
+    throw new InvalidMessageError(
       'message_too_large',
       `The message has ${numberText(blob.ref.bytes)} bytes of JSON, and without a side store the limit is ${numberText(MAX_MESSAGE_BYTES)}: pass the workers' \`postgres\` to Pawl.connect.`,
     )
@@ -79,13 +79,13 @@ async function keptQuickly(store: Store | undefined, sessionId: string, blob: Bl
 
 /**
  * Checks a session's context and tags, which it carries for as long as it lives.
- * @throws InvalidMessage `invalid_context`, `invalid_tags`.
+ * @throws InvalidMessageError `invalid_context`, `invalid_tags`.
  */
 export function checkStart({ context, tags }: { context?: unknown; tags?: unknown }): void {
   const wrongContext = contextProblem(context)
-  if (wrongContext !== undefined) throw new InvalidMessage('invalid_context', wrongContext)
+  if (wrongContext !== undefined) throw new InvalidMessageError('invalid_context', wrongContext)
   const wrongTags = tagsProblem(tags)
-  if (wrongTags !== undefined) throw new InvalidMessage('invalid_tags', wrongTags)
+  if (wrongTags !== undefined) throw new InvalidMessageError('invalid_tags', wrongTags)
 }
 
 /** The events with their large values put back in; a placeholder remains if the store lacks a value or is unreachable. */

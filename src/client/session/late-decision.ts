@@ -2,7 +2,7 @@
 import { isObject, type Json } from '../../session/json.ts'
 import type { ListedToolCall } from '../../store/listed.ts'
 import type { Store } from '../../store/store.ts'
-import { RequestRefused } from '../errors.ts'
+import { RequestRefusedError } from '../errors.ts'
 
 /** Codes of refusals that mean that the call no longer waits. */
 const TOO_LATE: ReadonlySet<string> = new Set(['not_waiting', 'call_not_found', 'approval_expired', 'not_unknown', 'call_has_ended'])
@@ -12,10 +12,10 @@ export async function orItsFate<R>(store: Store | undefined, sessionId: string, 
   try {
     return await decide()
   } catch (error) {
-    if (!(error instanceof RequestRefused) || !TOO_LATE.has(error.code)) throw error
+    if (!(error instanceof RequestRefusedError) || !TOO_LATE.has(error.code)) throw error
     const call = await callOf(store, sessionId, callId)
     const fate = call && fateOf(call)
-    throw fate ? new RequestRefused(error.code, `${error.message} ${fate}`, { cause: error.cause }) : error
+    throw fate ? new RequestRefusedError(error.code, `${error.message} ${fate}`, { cause: error.cause }) : error
   }
 }
 

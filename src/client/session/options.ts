@@ -50,7 +50,7 @@ const SESSION = options({
   notServedAfter: duration({ example: '2m' }).optional(),
 })
 
-/** Checks the options for opening a session. @throws InvalidOption. */
+/** Checks the options for opening a session. @throws InvalidOptionError. */
 export function checkSession(given: unknown = {}): SessionOpening {
   const {
     agent,
@@ -87,7 +87,7 @@ const SEND = options({
   interrupt: flag().optional(),
 })
 
-/** Checks the options of a message. @throws InvalidOption. */
+/** Checks the options of a message. @throws InvalidOptionError. */
 export function checkSend(given: unknown = {}): Omit<SendOptions, 'deadline'> & { deadlineMs?: number } {
   const { deadline: deadlineMs, ...sent } = checkTexts(checkOptions(SEND, given))
   return { ...(sent as SendOptions), ...defined({ deadlineMs }) }
@@ -95,7 +95,7 @@ export function checkSend(given: unknown = {}): Omit<SendOptions, 'deadline'> & 
 
 const WAIT = options({ timeout: duration({ example: '60s' }).optional(), signal: signal().optional() })
 
-/** Checks the options for waiting for a run. @throws InvalidOption. */
+/** Checks the options for waiting for a run. @throws InvalidOptionError. */
 export function checkWait(given: unknown = {}): { timeoutMs: number | undefined; signal: AbortSignal | undefined } {
   const { timeout: timeoutMs, signal } = checkOptions(WAIT, given)
   return { timeoutMs, signal }
@@ -107,7 +107,7 @@ const EVENTS = options({ after: integer(0).optional(), follow: flag().optional()
 /** A new one for each call: a shared signal would collect the listeners of all. */
 const never = (): AbortSignal => new AbortController().signal
 
-/** Checks the options for following a run's events. @throws InvalidOption; so do the next two. */
+/** Checks the options for following a run's events. @throws InvalidOptionError; so do the next two. */
 export function checkFollowing(given: unknown = {}): { signal: AbortSignal } {
   const { signal = never() } = checkOptions(FOLLOWING, given)
   return { signal }

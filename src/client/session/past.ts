@@ -2,7 +2,7 @@
 import type { SessionEvent, Target } from '../../session/events.ts'
 import { checkTarget, searchFor, TargetRefused } from '../../session/recovery/targets.ts'
 import type { MessageRow } from '../../store/rows.ts'
-import { RequestRefused } from '../errors.ts'
+import { RequestRefusedError } from '../errors.ts'
 import { messageRows } from './message-rows.ts'
 
 /** Returns the events above a `seq`: some of them, in order, and none at the end. */
@@ -27,7 +27,7 @@ export async function* eventsOf(read: ReadPage, after = 0): AsyncGenerator<Sessi
 /**
  * The messages of the transcript as they were at `target`, also in an archived past. The events are read twice: to find the point, and up
  * to there. `withValues`: puts large values back into the events of a page.
- * @throws RequestRefused `checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`.
+ * @throws RequestRefusedError `checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`.
  */
 export async function transcriptAt(
   read: ReadPage,
@@ -51,6 +51,6 @@ async function seqOf(read: ReadPage, target: Target): Promise<number> {
     for await (const event of eventsOf(read)) search.add({ event, digest: '' })
     return search.found({ archived: true }).seq
   } catch (cause) {
-    throw cause instanceof TargetRefused ? new RequestRefused(cause.code, cause.message, { cause }) : cause
+    throw cause instanceof TargetRefused ? new RequestRefusedError(cause.code, cause.message, { cause }) : cause
   }
 }

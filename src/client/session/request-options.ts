@@ -2,7 +2,7 @@
 // itself, or what has a code of its own, such as the length of a text, is checked after that.
 import { z } from 'zod'
 import { checkOptions, flag, integer, oneOf, options, where } from '../../options/check.ts'
-import { InvalidOption } from '../../options/errors.ts'
+import { InvalidOptionError } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
 import type { ResolveRequest } from '../../session/protocol/protocol.ts'
 import { RECOVERIES } from '../../session/recovery/recovery.ts'
@@ -77,7 +77,7 @@ function checking<S extends z.ZodObject>(schema: S, presence?: 'required'): Chec
   return (given) => checkTexts(defined(checkOptions(schema, given === undefined && !presence ? {} : given))) as Members<z.output<S>>
 }
 
-/** `by` alone. @throws InvalidOption `invalid_option`, RequestRefused `invalid_request`; so do the functions below. */
+/** `by` alone. @throws InvalidOptionError `invalid_option`, RequestRefusedError `invalid_request`; so do the functions below. */
 export const checkBy = checking(MADE_BY)
 /** `by` and a reason. */
 export const checkReasoned = checking(SAID)
@@ -107,7 +107,7 @@ const RUN = options({ run: number('the number of a run').optional() })
 const AT = options({ at: integer(1).optional() })
 const BLOB = options({ sha256: string('the sha256 of a value, as an event has it') })
 
-/** The id of a call. @throws InvalidOption `invalid_option`; so do the functions below. */
+/** The id of a call. @throws InvalidOptionError `invalid_option`; so do the functions below. */
 export function checkCallId(callId: unknown): string {
   return checkOptions(CALL, { callId }).callId
 }
@@ -122,7 +122,7 @@ export function checkResolution(resolution: unknown): ResolveRequest['resolution
   return (isObject(resolution) ? defined(checkOptions(RESOLUTION, resolution)) : resolution) as ResolveRequest['resolution']
 }
 
-/** The reason of a checkpoint. @throws InvalidOption `invalid_option`, RequestRefused `invalid_request`. */
+/** The reason of a checkpoint. @throws InvalidOptionError `invalid_option`, RequestRefusedError `invalid_request`. */
 export function checkCheckpointReason(reason: unknown): string {
   return checkTexts(checkOptions(REASON, { reason })).reason
 }
@@ -151,7 +151,7 @@ export function checkSha256(sha256: unknown): string {
 export function withoutOptions<M extends Record<keyof M, () => Promise<unknown>>>(methods: M): M {
   const wrapped = Object.entries<() => Promise<unknown>>(methods).map(([name, method]) => {
     async function checked(given?: unknown): Promise<unknown> {
-      if (isObject(given)) throw new InvalidOption(`${name}() has no options: call it without arguments.`)
+      if (isObject(given)) throw new InvalidOptionError(`${name}() has no options: call it without arguments.`)
       return method()
     }
     return [name, checked]

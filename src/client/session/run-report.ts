@@ -8,7 +8,7 @@ import type { CallState, RunState, SessionError, SessionState } from '../../sess
 import { reasonOf } from '../../store/errors.ts'
 import type { ListedError, ListedRun, ListedToolCall } from '../../store/listed.ts'
 import type { Store } from '../../store/store.ts'
-import { RequestRefused, SessionNotFound } from '../errors.ts'
+import { RequestRefusedError, SessionNotFoundError } from '../errors.ts'
 import { readState } from './state.ts'
 
 /** A failed attempt of a model call or a tool call. */
@@ -33,7 +33,9 @@ export interface ReportedCall {
   effect: string
   /** The call's status. */
   status: ToolCallStatus | 'requested' | 'awaiting_resolution'
-  /** The arguments that it is executed with, or if they have more than 4,000 bytes, the beginning of their JSON as text; null: not known. */
+  /**
+   * The arguments that it is executed with, or if they have more than 4,000 bytes, the beginning of their JSON as text; null: not known.
+   */
   input: Json
   /** What it returned, or the beginning of its JSON as text, as for `input`; null: nothing yet, or `resultBlob` has it. */
   result: Json
@@ -95,7 +97,7 @@ export interface RunReport {
   storeError?: string
 }
 
-/** See `SessionHandle.runReport`. @throws SessionNotFound, SessionUnavailable, RequestRefused `run_not_found`. */
+/** See `SessionHandle.runReport`. @throws SessionNotFoundError, SessionUnavailableError, RequestRefusedError `run_not_found`. */
 export async function readRunReport(
   source: { client?: Client; store: Store | undefined; sessionId: string },
   wanted: number | undefined,
@@ -106,7 +108,7 @@ export async function readRunReport(
   const { stored, error } = await storedRun(store, sessionId, run)
   if (!stored && state.current?.run !== run) {
     if (error !== undefined) throw error
-    throw new RequestRefused('run_not_found', `Session "${sessionId}" has no run ${run}: its newest one is ${state.run}.`)
+    throw new RequestRefusedError('run_not_found', `Session "${sessionId}" has no run ${run}: its newest one is ${state.run}.`)
   }
   return { sessionId, ...runReportOf(state, run, stored), ...(error !== undefined && { storeError: reasonOf(error) }) }
 }
@@ -140,7 +142,7 @@ async function stateOf({
 }): Promise<SessionState> {
   if (client) return readState({ client, store, sessionId })
   const stored = await store?.state(sessionId)
-  if (!stored) throw new SessionNotFound(sessionId, { where: 'store' })
+  if (!stored) throw new SessionNotFoundError(sessionId, { where: 'store' })
   return stored
 }
 

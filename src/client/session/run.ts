@@ -2,7 +2,7 @@
 import type { SessionEvent } from '../../session/events.ts'
 import { queryState } from '../../connect/session-queries.ts'
 import { isGone, untilGone } from './gone.ts'
-import { MessageRejected, ResultTimeout, RunFailed, RunInterrupted } from '../errors.ts'
+import { MessageRejectedError, ResultTimeoutError, RunFailedError, RunInterruptedError } from '../errors.ts'
 import { inTime } from '../../waiting/in-time.ts'
 import { type RunEnd, type RunWatch, watchRun } from './run-watch.ts'
 import { type EventSource, followBatches, STORE_PATIENCE_MS } from './events.ts'
@@ -96,7 +96,7 @@ export function runHandle(source: EventSource, messageId: string, { isSent, afte
     const watch = watchRun(messageId)
     const stop = new AbortController()
     const timer =
-      timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(new ResultTimeout(timeoutMs, watch.progress())), timeoutMs)
+      timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(new ResultTimeoutError(timeoutMs, watch.progress())), timeoutMs)
     const signal = stopped ? AbortSignal.any([stop.signal, stopped]) : stop.signal
     async function follow(): Promise<RunEnd | T> {
       for await (const batch of followBatches(source, await begin(), signal, which)) {
@@ -140,11 +140,11 @@ export function runHandle(source: EventSource, messageId: string, { isSent, afte
         return done
       }
       case 'interrupted':
-        throw new RunInterrupted(end.run, end.reason)
+        throw new RunInterruptedError(end.run, end.reason)
       case 'failed':
-        throw new RunFailed(end)
+        throw new RunFailedError(end)
       case 'rejected':
-        throw new MessageRejected(end.code, isGone(end.code) ? end.reason : `The session refused the message: ${end.reason}`)
+        throw new MessageRejectedError(end.code, isGone(end.code) ? end.reason : `The session refused the message: ${end.reason}`)
     }
   }
 

@@ -1,9 +1,9 @@
 // Checks the ids of sessions that callers pass.
 import { isSessionId } from '../../session/protocol/protocol.ts'
-import { InvalidMessage } from '../errors.ts'
+import { InvalidMessageError } from '../errors.ts'
 
-/** Returns the id unchanged. @throws InvalidMessage `invalid_session_id`. */
+/** Returns the id unchanged. @throws InvalidMessageError `invalid_session_id`. */
 export function checkSessionId(id: unknown): string {
   if (isSessionId(id)) return id
-  throw new InvalidMessage('invalid_session_id', `${JSON.stringify(id)} is not a valid session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
+  throw new InvalidMessageError('invalid_session_id', `${JSON.stringify(id)} is not a valid session id: use 1 to 200 of [A-Za-z0-9._:/@-].`)
 }

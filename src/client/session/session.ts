@@ -25,7 +25,7 @@ import { checkSessionId } from './session-id.ts'
 import { type UpdateTarget, ask } from './updates.ts'
 import { type StartLabels, startShown } from './temporal-view.ts'
 import type { StartIndexed } from '../../connect/search-attributes.ts'
-import { InvalidMessage, RequestRefused, SessionNotFound } from '../errors.ts'
+import { InvalidMessageError, RequestRefusedError, SessionNotFoundError } from '../errors.ts'
 import { fork, targetOf } from './forking.ts'
 import { readBudgets } from './budget.ts'
 import { checkRaise } from './request-checks.ts'
@@ -128,7 +128,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
       await onTemporal(client, () => workflow.signal(SIGNALS.message, message))
     } catch (cause) {
       if (!(cause instanceof WorkflowNotFoundError)) throw cause
-      throw new InvalidMessage(
+      throw new InvalidMessageError(
         'no_agent',
         `Session "${id}" is not open: name the agent, pawl.session(id, { agent }), to start or resume it.`,
         { cause },
@@ -151,7 +151,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     try {
       await onTemporal(client, () => workflow.signal(signal, details))
     } catch (cause) {
-      if (cause instanceof WorkflowNotFoundError) throw new SessionNotFound(id, { cause })
+      if (cause instanceof WorkflowNotFoundError) throw new SessionNotFoundError(id, { cause })
       throw cause
     }
   }
@@ -161,11 +161,11 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     try {
       await stop(SIGNALS.close, details)
     } catch (cause) {
-      const stored = cause instanceof SessionNotFound ? await store?.lists.session(id).catch(() => null) : null
+      const stored = cause instanceof SessionNotFoundError ? await store?.lists.session(id).catch(() => null) : null
       if (!stored) throw cause
       if (stored.status === 'closed') return
       const text = `The workflow of session "${id}" ended while the session was ${stored.status}: open it again with resume, then close it.`
-      throw new RequestRefused('not_open', text, { cause })
+      throw new RequestRefusedError('not_open', text, { cause })
     }
   }
 
@@ -224,7 +224,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     async rollback(given) {
       const { by, reason, keys, ...named } = checkRollback(given)
       const target = targetOf(named)
-      if (!target) throw new RequestRefused('invalid_target', TARGET_REQUIRED)
+      if (!target) throw new RequestRefusedError('invalid_target', TARGET_REQUIRED)
       return request(UPDATES.rollback, { target, ...defined({ keys, by, reason }) })
     },
     async regenerate(said) {

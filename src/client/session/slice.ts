@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Slice } from '../../agent/slice.ts'
 import type { Logger } from '../../agent/tool.ts'
 import { checkOptions, integer, options, where } from '../../options/check.ts'
-import { InvalidOption } from '../../options/errors.ts'
+import { InvalidOptionError } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
 import type { EventType, SessionEvent } from '../../session/events.ts'
 import { addToSlices, deepFrozen, emptySlices, type SkippedEvent, type SlicesFold } from '../../session/slices/slices.ts'
@@ -20,16 +20,16 @@ export interface SliceSource extends EventSource {
 
 const OPTIONS = options({ at: integer(1).optional(), all: where<true>((value) => value === true, 'true').optional() })
 
-/** Checks which values of a slice to read. @throws InvalidOption. */
+/** Checks which values of a slice to read. @throws InvalidOptionError. */
 export function checkReading(slice: Slice, given: unknown = {}): { at?: number | undefined; all?: true | undefined } {
   if (!slice?.on || !('initial' in slice))
-    throw new InvalidOption('The first argument of slice() is not a slice: create it with defineSlice.')
+    throw new InvalidOptionError('The first argument of slice() is not a slice: create it with defineSlice.')
   const { at, all } = checkOptions(OPTIONS, given)
-  if (at !== undefined && all) throw new InvalidOption('at and all are mutually exclusive: pass only one of them.')
+  if (at !== undefined && all) throw new InvalidOptionError('at and all are mutually exclusive: pass only one of them.')
   return { at, all }
 }
 
-/** The value now, or at the checkpoint with this version. @throws RequestRefused `checkpoint_not_found`, `events_gone`. */
+/** The value now, or at the checkpoint with this version. @throws RequestRefusedError `checkpoint_not_found`, `events_gone`. */
 export async function readSlice<V>(source: SliceSource, slice: Slice<string, V>, at?: number): Promise<V> {
   const kept = at === undefined ? undefined : await keptValue(source, slice, at)
   if (kept) return kept.value
@@ -40,7 +40,7 @@ export async function readSlice<V>(source: SliceSource, slice: Slice<string, V>,
 
 /**
  * The values at the checkpoints where the value had changed, and the value now if it has changed since.
- * @throws RequestRefused `events_gone`.
+ * @throws RequestRefusedError `events_gone`.
  */
 export async function readMoments<V>(source: SliceSource, slice: Slice<string, V>): Promise<SliceMoment<V>[]> {
   const fold = emptySlices([slice])
@@ -95,7 +95,7 @@ function parse<V>({ schema }: Slice<string, V>, value: unknown): { value: V } | 
   }
 }
 
-/** The events, those that the slice reads with their large values, one by one. @throws StoreError; RequestRefused as `eventsUpTo`. */
+/** The events, those that the slice reads with their large values, one by one. @throws StoreError; RequestRefusedError as `eventsUpTo`. */
 async function* restored(source: SliceSource, { past }: SlicesFold, at?: number): AsyncGenerator<SessionEvent> {
   const { store, sessionId } = source
   const read = (after: number): Promise<SessionEvent[]> => readEvents(source, after)

@@ -14,7 +14,7 @@ export type WorkflowAnswer =
   | { state: SessionState; failed?: undefined; error?: undefined }
   | { state?: undefined; failed?: unknown; error?: SessionError }
 
-/** The state, from the workflow or the store. @throws SessionNotFound, SessionUnavailable. */
+/** The state, from the workflow or the store. @throws SessionNotFoundError, SessionUnavailableError. */
 export async function readState(source: EventSource): Promise<SessionState> {
   const live = await liveState(source)
   if (live.state) return live.state

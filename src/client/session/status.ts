@@ -11,7 +11,7 @@ import { reasonOf } from '../../store/errors.ts'
 import type { ListedPending, ListedSession } from '../../store/listed.ts'
 import type { PlanProgress } from '../../store/rows.ts'
 import type { Store } from '../../store/store.ts'
-import { SessionNotFound } from '../errors.ts'
+import { SessionNotFoundError } from '../errors.ts'
 import { type ExecutionState, executionStateOf, lastingHoldUp, whyUnavailable } from './hold-ups.ts'
 import { type WorkflowAnswer, liveState } from './state.ts'
 
@@ -64,7 +64,7 @@ interface StoredFacts {
 
 type Asked<T> = { found: T } | { error: unknown }
 
-/** See `SessionHandle.status`. @throws SessionNotFound, SessionUnavailable. */
+/** See `SessionHandle.status`. @throws SessionNotFoundError, SessionUnavailableError. */
 export async function readReport(source: ReportSource): Promise<SessionReport> {
   const { sessionId, client, store } = source
   const [live, execution, stored] = await Promise.all([
@@ -80,7 +80,7 @@ export async function readReport(source: ReportSource): Promise<SessionReport> {
   if ('found' in stored && stored.found) return reportOfRow(about, stored.found)
   if (about.execution?.open) return unopened(about, about.execution)
   if (client) throw await whyUnavailable({ sessionId, client }, { ...live, ...('error' in stored && { storeError: stored.error }) })
-  throw 'error' in stored ? stored.error : new SessionNotFound(sessionId, { where: 'store' })
+  throw 'error' in stored ? stored.error : new SessionNotFoundError(sessionId, { where: 'store' })
 }
 
 interface About extends ReportSource {

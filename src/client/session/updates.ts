@@ -15,7 +15,7 @@ import { ApplicationFailure } from '@temporalio/common'
 import { onTemporal } from '../../connect/deadline.ts'
 import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
 import { refusalIn, type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol/protocol.ts'
-import { RequestRefused, SessionNotFound, SessionUnavailable } from '../errors.ts'
+import { RequestRefusedError, SessionNotFoundError, SessionUnavailableError } from '../errors.ts'
 import { type HoldUps, watchHoldUps } from './hold-ups.ts'
 import { type StartLabels, startShown } from './temporal-view.ts'
 import type { StartIndexed } from '../../connect/search-attributes.ts'
@@ -41,7 +41,7 @@ export interface UpdateTarget {
   indexed: StartIndexed
 }
 
-/** Carries out an update; a session whose workflow has closed is resumed for it. @throws RequestRefused, SessionNotFound. */
+/** Carries out an update; a session whose workflow has closed is resumed for it. @throws RequestRefusedError, SessionNotFoundError. */
 export async function ask<R>(asked: UpdateTarget, update: string, request?: object): Promise<R> {
   const workflow = asked.client.workflow.getHandle(workflowIdOf(asked.sessionId))
   // Sent again with the same id, the update is carried out only once.
@@ -99,7 +99,7 @@ export function startFor<R>(
 
 /**
  * Sends an update and waits for its answer while the session works on it, but not for a worker or a Postgres that may never be available.
- * @throws SessionUnavailable, ConnectError.
+ * @throws SessionUnavailableError, ConnectError.
  */
 export async function sendUpdate<R>(asked: UpdateTarget, start: () => Promise<WorkflowUpdateHandle<R>>): Promise<R> {
   const { client, sessionId, tell = () => undefined } = asked
@@ -108,7 +108,7 @@ export async function sendUpdate<R>(asked: UpdateTarget, start: () => Promise<Wo
     (error: unknown) => {
       if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
       const what = `has accepted the request but not carried it out within ${CARRIED_OUT_MS / 60_000} minutes`
-      throw new SessionUnavailable(sessionId, { what, advice: 'It may still do so: check its state.' })
+      throw new SessionUnavailableError(sessionId, { what, advice: 'It may still do so: check its state.' })
     },
   )
   const waitsFor = async (): Promise<string> => {
@@ -128,7 +128,7 @@ async function accepted<R>(
     if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
     const { waitsFor = 'a worker', advice = 'Start one.' } = (await holdUps.look().catch(() => undefined)) ?? {}
     // No `cause`: the timeout says nothing more.
-    throw new SessionUnavailable(sessionId, {
+    throw new SessionUnavailableError(sessionId, {
       what: `has not accepted the request within ${ACCEPTED_MS / 1_000} s: it waits for ${waitsFor}`,
       advice: `${advice} The request may still be carried out.`,
       waitsFor,
@@ -150,11 +150,11 @@ export async function refusable<R>(sessionId: string, update: () => Promise<R>):
     }
   } catch (cause) {
     if (isNotReady(cause))
-      throw new SessionUnavailable(sessionId, { what: 'has lost its worker, and no other worker has taken it over', cause })
+      throw new SessionUnavailableError(sessionId, { what: 'has lost its worker, and no other worker has taken it over', cause })
     if (!(cause instanceof WorkflowUpdateFailedError && cause.cause instanceof ApplicationFailure)) throw cause
     const { type } = cause.cause
-    if (type === 'session_not_found') throw new SessionNotFound(sessionId, { cause })
-    throw new RequestRefused(type ?? 'invalid_request', refusalIn(cause.cause), { cause })
+    if (type === 'session_not_found') throw new SessionNotFoundError(sessionId, { cause })
+    throw new RequestRefusedError(type ?? 'invalid_request', refusalIn(cause.cause), { cause })
   }
 }
 

@@ -3,15 +3,15 @@ import { type MemoryBlock, memoryBlocks } from '../../session/built-in-tools/mem
 import { MEMORY, type MemoryVersion, PLAN, type PlanVersion } from '../../session/built-in-tools/kept.ts'
 import type { SessionEvent } from '../../session/events.ts'
 import type { SessionState } from '../../session/state.ts'
-import { SessionNotFound } from '../errors.ts'
+import { SessionNotFoundError } from '../errors.ts'
 import { eventsOf, type ReadPage } from './past.ts'
 
-/** All versions of a session's plan, oldest first. @throws SessionNotFound. */
+/** All versions of a session's plan, oldest first. @throws SessionNotFoundError. */
 export function readPlans(sessionId: string, read: ReadPage): Promise<PlanVersion[]> {
   return versionsIn(PLAN.history(), sessionId, read)
 }
 
-/** All versions of a session's memory, oldest first. @throws SessionNotFound. */
+/** All versions of a session's memory, oldest first. @throws SessionNotFoundError. */
 export function readMemoryVersions(sessionId: string, read: ReadPage): Promise<MemoryVersion[]> {
   return versionsIn(MEMORY.history(), sessionId, read)
 }
@@ -32,6 +32,6 @@ async function versionsIn<V>(history: VersionHistory<V>, sessionId: string, read
     isEmpty = false
     history.add(event)
   }
-  if (isEmpty) throw new SessionNotFound(sessionId)
+  if (isEmpty) throw new SessionNotFoundError(sessionId)
   return [...history.versions]
 }

@@ -173,7 +173,7 @@ async function modelOf({ model, fallback }: AsksModel, to: Fallback | undefined,
   const chosen = typeof choice === 'function' ? await choice(ownContext(ctx)) : choice
   if (typeof chosen !== 'string') return chosen
   // Loaded on demand: the SDK behind it takes a tenth of a second to load.
-  const { modelOf: named } = await import('../../models/index.ts')
+  const { modelOf: named } = await import('../../models/anthropic.ts')
   return named(chosen)
 }
 

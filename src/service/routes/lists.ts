@@ -15,7 +15,7 @@ const TAGS = {
 const agent = named.optional().describe('Only sessions of this agent.')
 const session = sessionId.optional().describe('Only this session.')
 
-/** Restricts a filter to the caller's sessions. @throws SessionNotFound for any other session. */
+/** Restricts a filter to the caller's sessions. @throws SessionNotFoundError for any other session. */
 function within(access: Access, filter: { session?: string | undefined; agent?: string | undefined }): never {
   if (filter.session !== undefined) requireSession(access, filter.session)
   return defined({ ...filter, idPrefix: prefixOf(access) }) as never

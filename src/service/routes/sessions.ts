@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Pawl } from '../../client/pawl.ts'
-import { ResultTimeout, SessionNotFound } from '../../client/errors.ts'
+import { ResultTimeoutError, SessionNotFoundError } from '../../client/errors.ts'
 import type { SendOptions, SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
@@ -76,12 +76,15 @@ function newIdFor(call: RouteCall<unknown, unknown, unknown>, body: Opening): { 
   return { id: `${prefix}${[8, 12, 16, 20, 32].map((end, n, ends) => digest.slice(n === 0 ? 0 : ends[n - 1], end)).join('-')}` }
 }
 
-/** Checks that the session exists: most reads of a missing session would only find nothing. @throws SessionNotFound, SessionUnavailable. */
+/**
+ * Checks that the session exists: most reads of a missing session would only find nothing. @throws SessionNotFoundError,
+ * SessionUnavailableError.
+ */
 export async function known(pawl: Pawl, session: SessionHandle): Promise<{ storedSeq: number }> {
   try {
     return { storedSeq: (await pawl.sessions.get(session.id)).flushedSeq }
   } catch (error) {
-    if (!(error instanceof SessionNotFound || error instanceof StoreError)) throw error
+    if (!(error instanceof SessionNotFoundError || error instanceof StoreError)) throw error
     return { storedSeq: (await session.status()).stored?.seq ?? 0 }
   }
 }
@@ -163,7 +166,7 @@ export const SESSION_ROUTES = [
       try {
         return await handle.run(params.message).settled({ timeout: query.wait * 1_000, signal: request.signal })
       } catch (error) {
-        if (error instanceof ResultTimeout) return { status: 'pending' }
+        if (error instanceof ResultTimeoutError) return { status: 'pending' }
         throw error
       }
     },

@@ -1,6 +1,6 @@
 // Routes for AI SDK UI: messages and streams as `useChat` expects them. The AI SDK's own transports work with them, too.
 import { z } from 'zod'
-import { RequestRefused } from '../../client/errors.ts'
+import { RequestRefusedError } from '../../client/errors.ts'
 import type { StoredPast } from '../../client/session/stored-past.ts'
 import type { SessionHandle } from '../../client/types.ts'
 import type { UserBlock } from '../../session/content.ts'
@@ -167,7 +167,7 @@ async function decide(call: Asked, message: MessageOfPage): Promise<Response> {
   for (const { callId, make } of decisions) {
     decided.add(callId)
     await make(handle).catch((error: unknown) => {
-      if (!(error instanceof RequestRefused && DECIDED.includes(error.code))) throw error
+      if (!(error instanceof RequestRefusedError && DECIDED.includes(error.code))) throw error
     })
   }
   return open(call, { session: handle, from, past: await pastFor(handle, from), decided })

@@ -32,7 +32,9 @@ function unknownCursor(what: string): ServiceError {
   return new ServiceError('unknown_cursor', 400, `${what}: read the session again, and watch from the last event that you have read.`)
 }
 
-/** Checks that the session exists, and has the event. @throws SessionNotFound, SessionUnavailable, ServiceError `unknown_cursor`. */
+/**
+ * Checks that the session exists, and has the event. @throws SessionNotFoundError, SessionUnavailableError, ServiceError `unknown_cursor`.
+ */
 export async function requireEvent(pawl: Pawl, session: SessionHandle, seq: number): Promise<void> {
   const { storedSeq } = await known(pawl, session)
   // A client may be ahead of the store, but not of the session.

@@ -148,7 +148,7 @@ export interface CheckpointMade {
   made: boolean
 }
 
-/** The argument of the update `rollback`; answers `Moved`. A run in progress is interrupted first. */
+/** The argument of the update `rollback`; answers `RollbackReport`. A run in progress is interrupted first. */
 export interface RollbackRequest {
   target: Target
   /** `forgotten`: the effects after the target were undone outside of pawl, so their keys and unknown outcomes no longer count. */
@@ -164,14 +164,14 @@ export interface RegenerateRequest {
 }
 
 /** The result of a regeneration: the message that is answered again. */
-export interface Regenerated extends Moved {
+export interface Regenerated extends RollbackReport {
   messageId: string
   /** `seq` of the event that took the session back. */
   seq: number
 }
 
 /** The result of a rollback. */
-export interface Moved {
+export interface RollbackReport {
   /** The event to which the session went back. */
   toSeq: number
   /** Effects that completed, or may have, and were not undone: the newest 100. */
@@ -189,7 +189,7 @@ export interface ForkRequest {
 }
 
 /** Where a fork begins. */
-export interface ForkPoint extends Moved {
+export interface ForkPoint extends RollbackReport {
   digest: string
 }
 

@@ -58,7 +58,8 @@ const OPTIONS = options({
 
 /**
  * Updates the side store's tables to this release. Any number of processes may do so in parallel, and while workers write.
- * @throws InvalidOption `invalid_option`; StoreError `store_unavailable`, `permission_denied`, `role_not_found`, `invalid_store_options`, `invalid_postgres_url`.
+ * @throws InvalidOptionError `invalid_option`; StoreError `store_unavailable`, `permission_denied`, `role_not_found`,
+ * `invalid_store_options`, `invalid_postgres_url`.
  */
 export async function migrateStore(given: MigrateOptions): Promise<MigrateReport> {
   const { postgres, schema: name = 'pawl', appRole, namespace, check, logger, onWait } = checkOptions(OPTIONS, given)

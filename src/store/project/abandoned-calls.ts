@@ -2,7 +2,7 @@
 
 /** The error of an abandoned call, and the decision on its request for approval. */
 export const ABANDONED = {
-  code: 'left_behind',
+  code: 'abandoned',
   message: 'The run was stopped or rolled back while this call was open.',
 } as const
 

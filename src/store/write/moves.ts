@@ -104,7 +104,7 @@ async function discardSlices(tx: Queryable, schema: PostgresSchema, key: string,
 /** The earlier events can no longer be read: their remaining rows leave the transcript. */
 async function startOver(tx: Queryable, schema: PostgresSchema, key: string, event: EventOf<'session_started'>): Promise<void> {
   const { seq, agent, context, tags } = event
-  await archive(tx, schema, { key, seq, why: 'begun_afresh', which: 'seq < $4', values: [seq] })
+  await archive(tx, schema, { key, seq, why: 'started_over', which: 'seq < $4', values: [seq] })
   await abandonCalls(tx, schema, key, event)
   await identify(tx, schema, key, { agent, context, tags }, event.at)
 }

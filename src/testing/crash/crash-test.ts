@@ -8,7 +8,7 @@ import { compare, type Difference, type ConversationOutcome } from './compare.ts
 import { converse, outcomeOf } from './conversation.ts'
 import { CrashTestError } from './errors.ts'
 import type { ServedAgent } from './marks.ts'
-import { InvalidOption } from '../../options/errors.ts'
+import { InvalidOptionError } from '../../options/errors.ts'
 import { checkCrashTest, type CrashTestSettings } from './options.ts'
 import { type Random, randomFrom } from './random.ts'
 import { tableOf } from './table.ts'
@@ -248,14 +248,14 @@ async function inTrouble(run: RunConversation, baseline: ConversationOutcome, ro
   }
 }
 
-/** The agent under test. @throws InvalidOption. */
+/** The agent under test. @throws InvalidOptionError. */
 function agentOf(agents: readonly ServedAgent[], wanted: string | undefined): ServedAgent {
   const names = agents.map(({ name }) => name).join(', ')
   const [only, ...more] = agents
   const found = wanted === undefined && more.length === 0 ? only : agents.find(({ name }) => name === wanted)
   if (found) return found
-  if (wanted === undefined) throw new InvalidOption(`The module serves ${names}. Name one of them in \`agent\`.`)
-  throw new InvalidOption(`\`agent\` is ${JSON.stringify(wanted)}, but the module serves ${names}. Name one of them.`)
+  if (wanted === undefined) throw new InvalidOptionError(`The module serves ${names}. Name one of them in \`agent\`.`)
+  throw new InvalidOptionError(`\`agent\` is ${JSON.stringify(wanted)}, but the module serves ${names}. Name one of them.`)
 }
 
 function firstOf([difference]: readonly Difference[]): string {

@@ -55,7 +55,7 @@ const RANDOM = options({
   }).default({}),
 })
 
-/** Completes the options. @throws InvalidOption; WorkerError `module_not_found`. */
+/** Completes the options. @throws InvalidOptionError; WorkerError `module_not_found`. */
 export function checkCrashTest(given: CrashTestOptions): CrashTestSettings {
   const { processes, timeout: timeoutMs, log } = checkOptions(OPTIONS, given)
   const { random } = checkOptions(RANDOM, { random: given.random === false ? { rounds: 0 } : given.random })

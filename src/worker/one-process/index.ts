@@ -8,7 +8,7 @@ import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
 /**
  * Creates a worker that serves `agents` in this process. pawl detects a crash of the process within seconds, by missing heartbeats;
  * `superviseWorkers` detects it at once.
- * @throws InvalidOption `invalid_option`; ConnectError `not_configured`, `no_temporal`; StoreError `invalid_postgres_url`,
+ * @throws InvalidOptionError `invalid_option`; ConnectError `not_configured`, `no_temporal`; StoreError `invalid_postgres_url`,
  * `invalid_store_options`, `foreign_namespace`; WorkerError `no_postgres`, `services_failed`, `no_telemetry_packages`; DeclarationError
  * `no_agents`, `duplicate_agent`.
  */
@@ -20,7 +20,7 @@ export async function createWorker<const A extends readonly Agent[]>(
 
 /**
  * Creates a worker and runs it until it is shut down (by SIGINT or SIGTERM).
- * @throws InvalidOption `invalid_option`, and the other errors of `createWorker`.
+ * @throws InvalidOptionError `invalid_option`, and the other errors of `createWorker`.
  */
 export async function runWorker<const A extends readonly Agent[]>(
   options: CreateWorkerOptions<ServicesOf<A[number]>> & Serving<A>,

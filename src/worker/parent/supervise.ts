@@ -26,9 +26,9 @@ const MAX_EXITED = 100
 /**
  * Starts an orchestrator and executors for a module and keeps them running: a process that dies is replaced, and its calls resume at once.
  * Resolves when Temporal answers; `ready()` resolves when the module's agents are served.
- * @throws InvalidOption `invalid_option`; ConnectError `not_configured`, `no_temporal`; StoreError `invalid_postgres_url`,
- * `invalid_store_options`, `foreign_namespace`; WorkerError `no_postgres`, `no_typescript_loader`, `no_telemetry_packages`; and the errors of
- * the modules in `dataConverter` and `interceptors`.
+ * @throws InvalidOptionError `invalid_option`; ConnectError `not_configured`, `no_temporal`; StoreError `invalid_postgres_url`,
+ * `invalid_store_options`, `foreign_namespace`; WorkerError `no_postgres`, `no_typescript_loader`, `no_telemetry_packages`; and the errors
+ * of the modules in `dataConverter` and `interceptors`.
  */
 export async function superviseWorkers(options: SuperviseOptions): Promise<Supervisor> {
   const checked = checkSupervise(options)

@@ -8,7 +8,7 @@ import type {
   CheckpointRequest,
   ForkPoint,
   ForkRequest,
-  Moved,
+  RollbackReport,
   Regenerated,
   RegenerateRequest,
   RollbackRequest,
@@ -41,7 +41,7 @@ export function makeCheckpoint({ journal, flushing }: Session, request: Checkpoi
 }
 
 /** Rolls the session back. A run in progress is interrupted once the target is known to exist. */
-export async function rollBack(session: Session, request: RollbackRequest): Promise<Moved> {
+export async function rollBack(session: Session, request: RollbackRequest): Promise<RollbackReport> {
   const { journal } = session
   const target = targetIn(request.target) ?? refuse('invalid_target', TARGET_REQUIRED)
   const { keys = 'kept' } = request

@@ -1,9 +1,10 @@
 // What hooks may be declared with, and how their answers rank.
-import { DeclarationError, defineAgent, defineHook, defineTool, type HookRun } from 'pawl'
+import { DeclarationError, defineAgent, defineHook, defineTool } from 'pawl'
 import { scripted } from 'pawl/testing'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { ranked } from '../../../src/session/hooks/hooks.ts'
+import type { HookRun } from '../../../src/session/hooks/hooks.ts'
 
 const run = () => undefined
 const look = defineTool({ name: 'look', description: 'Looks.', input: z.object({}), effect: 'read', execute: run })

@@ -34,7 +34,7 @@ describe('a session that was just opened', () => {
     ['a worker has its next step', {}, undefined],
   ])('a session that was just opened is being opened, and nobody is told to start a worker: %s', async (_, raw, failed) => {
     const error = await whyUnavailable(serverWith(raw), { failed })
-    expect(error).toMatchObject({ name: 'SessionUnavailable', isOpening: true, waitsFor: undefined })
+    expect(error).toMatchObject({ name: 'SessionUnavailableError', isOpening: true, waitsFor: undefined })
     expect(error.message).toBe('Session "s" is being opened. Ask again.')
   })
 

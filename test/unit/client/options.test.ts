@@ -5,7 +5,7 @@ import { checkSend, checkSession, checkWait } from '../../../src/client/session/
 import { Pawl } from '../../../src/client/pawl.ts'
 
 const refusal = (message: string) =>
-  expect.objectContaining({ name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) })
+  expect.objectContaining({ name: 'InvalidOptionError', code: 'invalid_option', message: expect.stringContaining(message) })
 
 describe('a session', () => {
   it('a session accepts the agent or its name', () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { pacer } from '../../../src/client/admin/pacing.ts'
 import { recoverInBulk } from '../../../src/client/admin/recovering.ts'
 import type { BulkRecoveryOptions } from '../../../src/client/admin/recovery-options.ts'
-import { RequestRefused, SessionUnavailable } from '../../../src/client/errors.ts'
+import { RequestRefusedError, SessionUnavailableError } from '../../../src/client/errors.ts'
 import type { RecoverOptions } from '../../../src/client/types.ts'
 import type { InErrorFilter, Paging } from '../../../src/store/filters.ts'
 import type { SessionInError } from '../../../src/store/listed.ts'
@@ -73,7 +73,7 @@ describe('the recovered sessions', () => {
   })
 
   it('bulk recovery skips sessions that have left the error since they were found', async () => {
-    const sessions = fleet(idsFrom(1, 3), { s1: new RequestRefused('not_in_error', 'idle') })
+    const sessions = fleet(idsFrom(1, 3), { s1: new RequestRefusedError('not_in_error', 'idle') })
     const recover = (sessionId: string, how: RecoverOptions) => {
       sessions.inError.delete('s3')
       return sessions.recover(sessionId, how)
@@ -140,8 +140,8 @@ describe('the rate of recoveries', () => {
 describe('a problem with one session', () => {
   it('bulk recovery reports a problem with one session by its code and reason, and recovers the rest', async () => {
     const sessions = fleet(idsFrom(1, 5), {
-      s1: new RequestRefused('choose_strategy', 'no good default'),
-      s2: new SessionUnavailable('s2', { what: 'has no worker' }),
+      s1: new RequestRefusedError('choose_strategy', 'no good default'),
+      s2: new SessionUnavailableError('s2', { what: 'has no worker' }),
       s4: new TypeError('a bug'),
     })
     const report = await recoverInBulk(sessions, ME)
@@ -155,7 +155,7 @@ describe('a problem with one session', () => {
 
   it('bulk recovery lists up to a thousand problems, and counts all', async () => {
     const ids = idsFrom(1, 1_100)
-    const sessions = fleet(ids, Object.fromEntries(ids.map((id) => [id, new RequestRefused('no_run', 'no run')])))
+    const sessions = fleet(ids, Object.fromEntries(ids.map((id) => [id, new RequestRefusedError('no_run', 'no run')])))
     const report = await recoverInBulk(sessions, ME)
     expect(report).toMatchObject({ sessions: 1_100, refused: 1_100 })
     expect(report.problems).toHaveLength(1_000)
@@ -203,7 +203,7 @@ it.each<[string, object, string]>([
   ['a misspelt name', { ...ME, dryrun: true }, 'There is no option dryrun: did you mean dryRun?'],
 ])('a bulk recovery is refused with %s', async (_, options, message) => {
   const sessions = fleet(['s1'])
-  const refusal = { name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) }
+  const refusal = { name: 'InvalidOptionError', code: 'invalid_option', message: expect.stringContaining(message) }
   await expect(recoverInBulk(sessions, options as BulkRecoveryOptions)).rejects.toMatchObject(refusal)
   expect(sessions.limits).toEqual([])
 })

@@ -33,7 +33,7 @@ const handle = (options: object): SessionHandle =>
   )
 
 const refusal = (message: string) =>
-  expect.objectContaining({ name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) })
+  expect.objectContaining({ name: 'InvalidOptionError', code: 'invalid_option', message: expect.stringContaining(message) })
 
 /** Begins what was called: a promise, or the first step of an iteration. */
 async function begun(make: () => unknown): Promise<unknown> {

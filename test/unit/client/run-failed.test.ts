@@ -1,9 +1,9 @@
 // The advice of a failed run: only what `recover` accepts.
 import { expect, it } from 'vitest'
-import { RunFailed } from '../../../src/client/errors.ts'
+import { RunFailedError } from '../../../src/client/errors.ts'
 
-const messageWith = (strategy: RunFailed['strategy']): string =>
-  new RunFailed({ run: 1, code: 'max_turns', reason: 'It took 50 turns.', strategy }).message
+const messageWith = (strategy: RunFailedError['strategy']): string =>
+  new RunFailedError({ run: 1, code: 'max_turns', reason: 'It took 50 turns.', strategy }).message
 
 it('a failed run names the strategy that recovers it', () => {
   expect(messageWith('continue_run')).toBe(

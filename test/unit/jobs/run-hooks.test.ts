@@ -1,11 +1,12 @@
 // The hooks of one place: what is recorded of them, and how much they may add to the result of their step.
-import { type AgentContext, defineHook, type HookContext, type HookEvent } from 'pawl'
+import { type AgentContext, defineHook, type HookContext } from 'pawl'
 import { describe, expect, it } from 'vitest'
 import type { NamedHook } from '../../../src/agent/hook.ts'
 import { type HookCalling, hookRoom, type HookRunner, runHooks } from '../../../src/jobs/run-hooks.ts'
 import { areCustomEvents } from '../../../src/session/hooks/custom-events.ts'
 import { jsonBytes } from '../../../src/session/json.ts'
 import { SILENT } from '../../support/deployment.ts'
+import type { HookEvent } from '../../../src/session/hooks/hooks.ts'
 
 type Run = (input: never, ctx: HookContext) => unknown
 

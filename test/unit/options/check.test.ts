@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { checkOptions, duration, integer, oneOf, options, text, where } from '../../../src/options/check.ts'
-import { InvalidOption } from '../../../src/options/errors.ts'
+import { InvalidOptionError } from '../../../src/options/errors.ts'
 
 const PROMETHEUS = options({ port: integer(1, 65_535).optional(), host: text().optional() })
 const OPTIONS = options({
@@ -22,8 +22,8 @@ function messageFor(given: unknown): string {
   try {
     checkOptions(OPTIONS, given)
   } catch (error) {
-    expect(error).toBeInstanceOf(InvalidOption)
-    return (error as InvalidOption).message
+    expect(error).toBeInstanceOf(InvalidOptionError)
+    return (error as InvalidOptionError).message
   }
   throw new Error('the options were accepted')
 }

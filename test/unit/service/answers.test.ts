@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { InvalidMessage, RequestRefused, SessionNotFound, SessionUnavailable } from '../../../src/client/errors.ts'
+import { InvalidMessageError, RequestRefusedError, SessionNotFoundError, SessionUnavailableError } from '../../../src/client/errors.ts'
 import { StoreError } from '../../../src/connect/errors.ts'
 import { accessOf, contextFor, isInScope, tagsFor } from '../../../src/service/access.ts'
 import { ServiceError } from '../../../src/service/errors.ts'
@@ -34,15 +34,15 @@ describe('an error', () => {
   })
 
   it.each([
-    [new InvalidMessage('empty_message', ''), 400],
-    [new InvalidMessage('message_too_large', ''), 413],
-    [new InvalidMessage('no_agent', ''), 409],
-    [new RequestRefused('invalid_target', ''), 400],
-    [new RequestRefused('call_not_found', ''), 404],
-    [new RequestRefused('digest_mismatch', ''), 409],
-    [new RequestRefused('agent_not_served', ''), 503],
-    [new SessionNotFound('s'), 404],
-    [new SessionUnavailable('s', { what: 'sleeps' }), 503],
+    [new InvalidMessageError('empty_message', ''), 400],
+    [new InvalidMessageError('message_too_large', ''), 413],
+    [new InvalidMessageError('no_agent', ''), 409],
+    [new RequestRefusedError('invalid_target', ''), 400],
+    [new RequestRefusedError('call_not_found', ''), 404],
+    [new RequestRefusedError('digest_mismatch', ''), 409],
+    [new RequestRefusedError('agent_not_served', ''), 503],
+    [new SessionNotFoundError('s'), 404],
+    [new SessionUnavailableError('s', { what: 'sleeps' }), 503],
     [new StoreError('store_unavailable', ''), 503],
     [new StoreError('session_erased', ''), 410],
     [new StoreError('flush_mismatch', ''), 500],
@@ -54,7 +54,7 @@ describe('an error', () => {
   })
 
   it('an error is reported with its code, and one from outside pawl without any of its details', () => {
-    expect(problemOf(new SessionUnavailable('s', { what: 'sleeps', waitsFor: 'a worker' }))).toMatchObject({
+    expect(problemOf(new SessionUnavailableError('s', { what: 'sleeps', waitsFor: 'a worker' }))).toMatchObject({
       type: 'urn:pawl:error:session_unavailable',
       title: 'Service Unavailable',
       status: 503,
@@ -67,8 +67,8 @@ describe('an error', () => {
 
   it('an error after which a retry may succeed says when', () => {
     expect(refusal(new StoreError('store_unavailable', '')).headers.get('retry-after')).toBe('2')
-    expect(refusal(new SessionNotFound('s')).headers.get('retry-after')).toBeNull()
-    expect(refusal(new SessionNotFound('s')).headers.get('content-type')).toBe('application/problem+json')
+    expect(refusal(new SessionNotFoundError('s')).headers.get('retry-after')).toBeNull()
+    expect(refusal(new SessionNotFoundError('s')).headers.get('content-type')).toBe('application/problem+json')
   })
 })
 

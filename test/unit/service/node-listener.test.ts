@@ -23,7 +23,7 @@ it.each<[string, () => unknown, string]>([
     'The first argument of nodeListener() must be a handler: pass the result of createHandler()',
   ],
 ])('a listener is refused with %s', (_, declare, message) => {
-  const refusal = { name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) }
+  const refusal = { name: 'InvalidOptionError', code: 'invalid_option', message: expect.stringContaining(message) }
   expect(declare).toThrow(expect.objectContaining(refusal))
 })
 

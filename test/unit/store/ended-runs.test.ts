@@ -104,12 +104,12 @@ describe('a run that is stopped', () => {
     const { approvals, tool_calls } = after({ ...ASKED, ...WHERE }, { ...APPROVED, ...WHERE }, { ...ASKED, ...OTHER }, stop)
     expect(approvals).toMatchObject([
       { call_id: WHERE.callId, status: 'approved' },
-      { call_id: OTHER.callId, status: 'left_behind', decided_by: null, decided_at: expect.any(Number) },
+      { call_id: OTHER.callId, status: 'abandoned', decided_by: null, decided_at: expect.any(Number) },
     ])
-    const error = { code: 'left_behind' }
+    const error = { code: 'abandoned' }
     expect(tool_calls).toMatchObject([
       { call_id: WHERE.callId, status: 'skipped', error, approval: { decision: 'approved' } },
-      { call_id: OTHER.callId, status: 'skipped', error, approval: { decision: 'left_behind' }, waiting_until: null },
+      { call_id: OTHER.callId, status: 'skipped', error, approval: { decision: 'abandoned' }, waiting_until: null },
     ])
   })
 

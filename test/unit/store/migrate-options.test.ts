@@ -16,7 +16,7 @@ it.each<[string, unknown, string]>([
   ['a logger that logs nothing', { postgres, logger: {} }, '`logger` must be a logger'],
   ['a callback that is not a function', { postgres, onWait: 5 }, '`onWait` must be a function, not 5.'],
 ])('a migration is refused with %s', async (_, options, message) => {
-  const refusal = { name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) }
+  const refusal = { name: 'InvalidOptionError', code: 'invalid_option', message: expect.stringContaining(message) }
   await expect(migrateStore(options as MigrateOptions)).rejects.toMatchObject(refusal)
 })
 

@@ -20,7 +20,7 @@ it.each<[string, unknown, string]>([
   ['options that are not an object', '/api/pawl', 'The options must be an object, not "/api/pawl".'],
   ['null', null, 'The options must be an object, not null.'],
 ])('a transport is refused with %s', (_, options, message) => {
-  const refusal = { name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) }
+  const refusal = { name: 'InvalidOptionError', code: 'invalid_option', message: expect.stringContaining(message) }
   expect(() => new PawlChatTransport(options as PawlChatTransportOptions)).toThrow(expect.objectContaining(refusal))
 })
 

@@ -1,7 +1,7 @@
 // What users of a page read when something is refused or has failed: no command lines, no code, and nothing that a provider has written.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { RequestRefused } from '../../../src/client/errors.ts'
+import { RequestRefusedError } from '../../../src/client/errors.ts'
 import { problemOf } from '../../../src/service/problem.ts'
 import { failureText, refusalText } from '../../../src/ui/user-texts.ts'
 
@@ -25,7 +25,7 @@ describe('a text for users', () => {
 
   it('each refusal has a text for users, beside the code and the details', () => {
     const refused = problemOf(
-      new RequestRefused('call_not_found', 'The current run has no call: `pawl pending` lists the calls that wait.'),
+      new RequestRefusedError('call_not_found', 'The current run has no call: `pawl pending` lists the calls that wait.'),
     )
     expect(refused).toMatchObject({ code: 'call_not_found', userMessage: 'This was already decided.' })
     expect(problemOf(new Error('postgres://user:password@host')).userMessage).toBe('Something went wrong. Try again later.')

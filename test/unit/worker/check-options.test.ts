@@ -9,7 +9,7 @@ import { superviseWorkers } from '../../../src/worker/parent/supervise.ts'
 const PEM = Buffer.from('-----BEGIN CERTIFICATE-----')
 
 const refusal = (message: string) =>
-  expect.objectContaining({ name: 'InvalidOption', code: 'invalid_option', message: expect.stringContaining(message) })
+  expect.objectContaining({ name: 'InvalidOptionError', code: 'invalid_option', message: expect.stringContaining(message) })
 
 describe('a supervisor', () => {
   it('a supervisor has two executors by default, and allows a minute for a blocked loop and for loading the module', () => {

@@ -384,7 +384,7 @@ create table {schema}.archived_messages (
   raw text,
   archived_seq bigint,                      -- the event that removed it from the transcript
   archived_at timestamptz not null default now(),
-  why text not null,                        -- rolled_back, restarted, recovered, abandoned, begun_afresh, forked, pruned
+  why text not null,                        -- rolled_back, restarted, recovered, abandoned, started_over, forked, pruned
   primary key (session_id, epoch, seq)
 );
 
@@ -436,7 +436,7 @@ create table {schema}.approvals (
   turn integer not null,
   digest text not null,                     -- of the arguments to approve
   reason text,
-  status text not null,                     -- requested, approved, denied, expired, left_behind, superseded
+  status text not null,                     -- requested, approved, denied, expired, abandoned, superseded
   requested_at timestamptz not null,
   expires_at timestamptz,
   decided_at timestamptz,

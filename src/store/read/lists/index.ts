@@ -53,7 +53,7 @@ export type * from '../../rows.ts'
 export type * from '../../sums.ts'
 
 /**
- * The lists. Each rejects with `StoreError` (`schema_behind`, `store_unavailable`, …) and, for an invalid cursor, with InvalidOption
+ * The lists. Each rejects with `StoreError` (`schema_behind`, `store_unavailable`, …) and, for an invalid cursor, with InvalidOptionError
  * `invalid_cursor`.
  */
 export interface Lists {

@@ -3,7 +3,7 @@ import { newStatement } from '../../postgres/insert-rows.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
-import { InvalidOption } from '../../../options/errors.ts'
+import { InvalidOptionError } from '../../../options/errors.ts'
 import type { Key, Paging, Rows, TimeSpan } from '../../filters.ts'
 
 /** A list's `select`, by parts. */
@@ -89,13 +89,13 @@ export function whereAll(conditions: readonly string[]): string {
   return conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''
 }
 
-/** The key to continue from, checked because it comes from outside. @throws InvalidOption `invalid_cursor`. */
+/** The key to continue from, checked because it comes from outside. @throws InvalidOptionError `invalid_cursor`. */
 export function keyIn(paging: Paging, kinds: readonly KeyKind[]): Key | undefined {
   const { after } = paging
   if (after === undefined) return undefined
   const fits = after.length === kinds.length && after.every((part, index) => isA(kinds[index], part))
   if (fits) return after
-  throw new InvalidOption('The cursor does not belong to this list: start without a cursor.', { code: 'invalid_cursor' })
+  throw new InvalidOptionError('The cursor does not belong to this list: start without a cursor.', { code: 'invalid_cursor' })
 }
 
 function isA(kind: string | undefined, part: Key[number]): boolean {

@@ -15,7 +15,7 @@ export function observedAgent(agent: Agent, marks: MarkWriter, answers: Response
 async function observedModel(declared: Agent['model'], ctx: AgentContext, marks: MarkWriter): Promise<Model> {
   const chosen = typeof declared === 'function' ? await declared(ctx) : declared
   // The SDK behind a model's name takes a while to load.
-  const model = typeof chosen === 'string' ? (await import('../../../models/index.ts')).modelOf(chosen) : chosen
+  const model = typeof chosen === 'string' ? (await import('../../../models/anthropic.ts')).modelOf(chosen) : chosen
   return {
     name: model.name,
     ...defined({ contextWindow: model.contextWindow }),
