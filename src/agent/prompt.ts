@@ -1,14 +1,14 @@
 // The view that instructions and sections are rendered from, and pawl's ready-made sections.
 import type { Plan, PlanStep } from '../session/built-in-tools/plan.ts'
 import type { IncompleteWork, Progress } from '../session/watching/progress.ts'
-import type { SessionState } from '../session/state.ts'
+import type { SessionView } from '../session/watching/view.ts'
 import type { AgentContext, AnyServices, AnySlices } from './tool.ts'
 import type { Json } from '../session/json.ts'
 
 /** The view of a session that a prompt is rendered from. It is the same whether or not the session was resumed. */
 export interface PromptView<L = AnySlices> {
   /** A copy of the session's state, with its progress. */
-  readonly state: SessionState & { readonly progress: Progress }
+  readonly state: SessionView & { readonly progress: Progress }
   /** The plan; null if there is none. */
   readonly plan: Plan | null
   /** The values of the agent's slices, by name; frozen. */

@@ -61,7 +61,6 @@ async function isPausedNow(session: SessionHandle): Promise<boolean> {
 export async function digestOf(session: SessionHandle, callId: string, given: string | undefined): Promise<string> {
   if (given !== undefined) return given
   const { current } = await session.state()
-  const leftOut = current?.leftOut?.find((call) => call.callId === callId)
   // Without a digest, the session's refusal says what is wrong with the call.
-  return current?.calls.find((call) => call.callId === callId)?.asked?.digest ?? leftOut?.inputDigest ?? ''
+  return current?.calls.find((call) => call.callId === callId)?.digest ?? ''
 }

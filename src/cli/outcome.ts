@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SessionHandle } from '../client/types.ts'
 import { leavesByItself } from '../session/recovery/recovery.ts'
-import type { SessionState } from '../session/state.ts'
+import type { SessionView } from '../session/watching/view.ts'
 
 /** Whether the session is in an error that it does not leave by itself: exit code 1, because nothing continues. */
-export function failIfStopped({ status, error }: SessionState): boolean {
+export function failIfStopped({ status, error }: SessionView): boolean {
   const isStopped = status === 'error' && error !== null && !leavesByItself(error)
   if (isStopped) process.exitCode = 1
   return isStopped
@@ -16,7 +16,7 @@ const SETTLES_WITHIN_MS = 2_000
 const LOOK_EVERY_MS = 200
 
 /** The state of a session whose run was just allowed to continue, once that has ended or failed again, at the latest after two seconds. */
-export async function stateSoon(session: SessionHandle): Promise<SessionState> {
+export async function stateSoon(session: SessionHandle): Promise<SessionView> {
   const giveUpAt = Date.now() + SETTLES_WITHIN_MS
   for (;;) {
     const state = await session.state()

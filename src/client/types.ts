@@ -12,7 +12,7 @@ import type { MemoryBlock } from '../session/built-in-tools/memory.ts'
 import type { MemoryVersion, PlanVersion } from '../session/built-in-tools/kept.ts'
 import type { Plan } from '../session/built-in-tools/plan.ts'
 import type { RollbackReport, PauseAnswer, ResolveRequest } from '../session/protocol/protocol.ts'
-import type { SessionState } from '../session/state.ts'
+import type { SessionView } from '../session/watching/view.ts'
 import type { WatchItem } from '../session/watching/watching.ts'
 import type { MessageRow } from '../store/rows.ts'
 import type { SessionQueries } from './queries/queries.ts'
@@ -310,10 +310,10 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   /** The handle of the run of a message that was sent before. @throws InvalidOptionError `invalid_option`. */
   run(messageId: string): RunHandle<O>
   /**
-   * The session's state, from the workflow, else from the store.
+   * The session's state, from the workflow, else from the store: its run in progress or the one that failed, its error, and its figures.
    * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`, which says what it waits for.
    */
-  state(): Promise<SessionState>
+  state(): Promise<SessionView>
   /**
    * The session's status and what it waits for: from the workflow, else from the store; the report says which. Unlike `state()`, it also
    * says what holds the workflow up, and how far its events are stored.
@@ -451,7 +451,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    * Reopens a session whose workflow has closed, and continues a run that was cut off. Returns a summary of the session.
    * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
-  resume(): Promise<Pick<SessionState, 'sessionId' | 'agent' | 'status' | 'seq' | 'run' | 'turns' | 'error'>>
+  resume(): Promise<Pick<SessionView, 'sessionId' | 'agent' | 'status' | 'seq' | 'run' | 'turns' | 'error'>>
   /**
    * Makes a checkpoint, in addition to those that the agent's policy makes. The reason has 1 to 1,000 characters. A checkpoint marks a
    * point between turns, and has a number, its `version`: while tool calls are in progress, the answer is `made: false`, and the checkpoint

@@ -24,7 +24,7 @@ import type { LargeValues } from './large-values.ts'
 import { atCheckpoint, newestOf, noMarks, type SnapshotMarks } from './slice-snapshots.ts'
 
 /** A session folded up to a watermark. */
-export interface SessionView {
+export interface FoldedSession {
   state: SessionState
   transcript: Transcript
   /** The slice values of this build's agent. They are frozen, and callers may keep them. */
@@ -39,7 +39,7 @@ export type ReadEntries = (target: ReadTarget, from: Watermark) => Promise<LogEn
 /** The sessions of an executor. */
 export interface SessionViews {
   /** The session at the watermark. It belongs to the cache: do not change it or keep it. @throws StaleWatermark, ArchiveUnavailable. */
-  view(target: ReadTarget, along?: EventsAlong): Promise<SessionView>
+  view(target: ReadTarget, along?: EventsAlong): Promise<FoldedSession>
   /** Folds a cached session whose agent has slices up to the target: no job may do so soon. @throws StaleWatermark, ArchiveUnavailable. */
   keepUp(target: ReadTarget): Promise<void>
 }
@@ -49,7 +49,7 @@ const SESSIONS_KEPT = 200
 /** Bytes of JSON of cached sessions, including large values. */
 const BYTES_KEPT = 256_000_000
 
-interface Kept extends SessionView {
+interface Kept extends FoldedSession {
   at: Watermark
   bytes: number
   fold: SlicesFold
@@ -75,7 +75,7 @@ export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, lo
   /** One read per session at a time: the second one uses what the first has read. */
   const inTurn = takeTurns()
 
-  async function grow(key: string, from: Kept | undefined, target: ReadTarget, along?: EventsAlong): Promise<SessionView> {
+  async function grow(key: string, from: Kept | undefined, target: ReadTarget, along?: EventsAlong): Promise<FoldedSession> {
     const entries = await entriesFor(target, from?.at ?? target.origin ?? START, along)
     const events = entries.map((entry) => JSON.parse(entry.json) as SessionEvent)
     // Before the transcript changes: it must not be half changed if values cannot be read.

@@ -16,7 +16,7 @@ import type {
   SessionSummary,
   UnpauseAnswer,
 } from '../session/protocol/protocol.ts'
-import type { SessionState } from '../session/state.ts'
+import type { SessionView } from '../session/watching/view.ts'
 import type { WatchItem } from '../session/watching/watching.ts'
 import type {
   FailureReport,
@@ -109,7 +109,7 @@ export interface OperationAnswers {
   openSession: MessageAccepted
   sendMessage: MessageAccepted
   getSession: SessionReport
-  getState: SessionState
+  getState: SessionView
   listMessages: Page<ListedMessage>
   awaitRun: RunAnswer
   getRun: RunReport

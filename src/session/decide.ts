@@ -54,7 +54,7 @@ export function dueAt(now: number): Due {
 }
 
 /** Whether a run is in progress. This includes a run that waits, and a session in an error that it leaves automatically. */
-export function isRunInProgress({ status, error, current }: SessionState): boolean {
+export function isRunInProgress({ status, error, current }: Pick<SessionState, 'status' | 'error'> & { current: object | null }): boolean {
   if (current === null) return false
   return status === 'running' || status === 'waiting' || (status === 'error' && error !== null && leavesByItself(error))
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
+import { foldedState } from '../support/folded.ts'
 import { seed, variants } from '../support/sizes.ts'
 import { until as untilPaced } from '../support/until.ts'
 import { type Compiled, compile } from './support/build.ts'
@@ -101,7 +102,7 @@ describe('a hook whose process ends while it runs', () => {
     await session.interrupt()
     await untilPaced(
       'the hooks have ended',
-      async () => (await session.state()).hooksDue === undefined && (await session.state()).current === null,
+      async () => (await foldedState(session)).hooksDue === undefined && (await session.state()).current === null,
       120_000,
     )
     const { hooks, names, saw } = await recorded(session)
@@ -125,6 +126,6 @@ describe('a hook whose process ends while it runs', () => {
     expect(hooks.slice(5).map(({ run: of, hook }) => `${hook} of run ${of}`)).toEqual(
       ['agentStart', 'turnStart', 'turnEnd', 'agentStop'].map((hook) => `${hook} of run 2`),
     )
-    expect((await session.state()).hooksDue).toBeUndefined()
+    expect((await foldedState(session)).hooksDue).toBeUndefined()
   })
 })

@@ -129,11 +129,9 @@ it(`the rows match in the end, whatever happens to ${SESSIONS} sessions (seed ${
     await until(
       `session ${id} is at rest`,
       async () => {
-        const { status, inbox, error } = await session.state()
+        const { status, queued, error } = await session.state()
         // `waiting`: a person is asked about a call whose outcome is unknown.
-        return (
-          status === 'waiting' || status === 'closed' || (inbox.length === 0 && status !== 'running' && error?.strategy !== 'automatic')
-        )
+        return status === 'waiting' || status === 'closed' || (queued === 0 && status !== 'running' && error?.strategy !== 'automatic')
       },
       CALM_MS,
     )

@@ -8,6 +8,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { argumentOf, PROTOCOL, putIn, type Request, type Sent } from '../support/anything.ts'
+import { foldedState } from '../support/folded.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { type ApprovalStage, approvalStage } from '../support/approvals.ts'
 import { saidIn, use } from '../support/scenes.ts'
@@ -91,7 +92,7 @@ async function reach(session: SessionHandle, moment: Moment): Promise<{ call: st
   }
   const run = await session.send(moment)
   if (moment === 'running') {
-    await until('the model is called', async () => (await session.state()).current?.phase === 'model')
+    await until('the model is called', async () => (await foldedState(session)).current?.phase === 'model')
     return none
   }
   const settled: RunSettled = await run.settled(WAITED)

@@ -4,6 +4,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { foldedState } from '../support/folded.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { inOrder, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
@@ -102,8 +103,9 @@ describe('a run whose provider is overloaded for longer than the retries last', 
       const now = await session.state()
       return now.status === 'error' ? now : undefined
     })
-    expect(state.facts).toMatchObject({ limits: { maxTurns: 50 }, recovery: { automatic: ['continue_run'], baseDelayMs: 3_600_000 } })
-    expect(state.current?.limits).toEqual({ maxTurns: 50 })
+    const { facts, current } = await foldedState(session)
+    expect(facts).toMatchObject({ limits: { maxTurns: 50 }, recovery: { automatic: ['continue_run'], baseDelayMs: 3_600_000 } })
+    expect(current?.limits).toEqual({ maxTurns: 50 })
     const error = { code: 'overloaded_error', strategy: 'continue_run', attempts: 1, progress: { completed: [], unknown: [] } }
     expect(state.error).toMatchObject({ ...error, nextAttemptAt: expect.any(Number) })
     const waitMs = (state.error?.nextAttemptAt ?? 0) - (state.error?.at ?? 0)
@@ -123,7 +125,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     const first = await session.send('one')
     const inError = async (attempt: number) =>
       until(`attempt ${attempt} has failed`, async () => {
-        const { status, recovered } = await session.state()
+        const { status, recovered } = await foldedState(session)
         return status === 'error' && (recovered?.inARow ?? 0) === attempt - 1
       })
     await inError(1)

@@ -6,10 +6,12 @@ import { delimiter, join } from 'node:path'
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { EventsPage } from '../../src/session/protocol/protocol.ts'
-import { type Json, ModelError, type SessionState } from 'pawl'
+import { type Json, ModelError } from 'pawl'
+import type { SessionState } from '../../src/session/state.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { foldedState } from '../support/folded.ts'
 import { inOrder, type Played, saidIn, type Stage, stage } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 
@@ -271,7 +273,7 @@ describe('invalid arguments', () => {
   it('invalid arguments of a start that claim to be carried over by continue-as-new are left out', async () => {
     const other = player.play(here.pawl, { model: inOrder('hello') })
     await (await other.session.send('hello')).result({ timeout: 20_000 })
-    const state = await other.session.state()
+    const state = await foldedState(other.session)
     const forged: unknown[] = [{}, 'x', { coreVersion: 99 }, { coreVersion: 2, state: { ...state, run: 7 }, digest: 'd', previous: 'p' }]
     for (const carried of forged) {
       const { id, session } = player.play(here.pawl, { model: inOrder('hello') })

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { foldedState } from '../support/folded.ts'
 import { gate, until } from '../support/until.ts'
 
 const use = (name: string): ToolUseBlock => ({ type: 'tool_use', id: `toolu_${name}`, name, input: {} })
@@ -87,7 +88,7 @@ describe.concurrent('hooks at the end of a run', () => {
     expect(ofType(events, 'hook_answered').map(({ run, hook }) => [run, hook])).toEqual([[2, 'end']])
     expect(ofType(events, 'emitted')).toEqual([])
     expect(ran.get(session.id)).toEqual(['audit', 'end'])
-    expect((await session.state()).hooksDue).toBeUndefined()
+    expect((await foldedState(session)).hooksDue).toBeUndefined()
   })
 
   it('hooks at the end of a run of an agent that is not served are requested again and again, then given up', async () => {

@@ -7,6 +7,7 @@ import { inputDigestOf } from '../../src/agent/keys.ts'
 import { defined } from '../../src/session/defined.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { foldedState } from '../support/folded.ts'
 import { inOrder, type Played, type Scene, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 import type { HookEvent } from '../../src/session/hooks/hooks.ts'
@@ -225,7 +226,7 @@ describe.concurrent('hooks', () => {
     const settled = await run.settled({ timeout: 60_000 })
     const reason = 'The hook "pre" failed: It took longer than its timeout of 300 ms.'
     expect(settled).toMatchObject({ status: 'waiting', pending: [{ callId: 't_1_1_1', tool: 'pay', reason }] })
-    const { digest = '' } = (await played.session.state()).current?.calls[1]?.asked ?? {}
+    const { digest = '' } = (await played.session.state()).current?.calls[1] ?? {}
     await played.session.approve('t_1_1_1', { digest, by: 'ann' })
     expect(await run.result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
     expect(played.count('pay')).toBe(1)
@@ -259,7 +260,7 @@ describe.concurrent('hooks', () => {
     const run = await played.session.send('go')
     await run.settled({ timeout: 60_000 })
     const asked = async () => (await played.session.state()).current?.calls[0]
-    const digestNow = async (): Promise<string> => (await asked())?.asked?.digest ?? expect.fail('it does not wait')
+    const digestNow = async (): Promise<string> => (await asked())?.digest ?? expect.fail('it does not wait')
     const approve = async (n: number) =>
       played.session.approve('t_1_1_0', { digest: await digestNow(), input: { what: 'a', n }, by: 'ann' })
     const before = await digestNow()
@@ -333,7 +334,7 @@ describe.concurrent('hooks', () => {
     const ended = order.slice(order.indexOf('run_interrupted'), order.lastIndexOf('run_started'))
     expect(ended).toEqual(['run_interrupted', 'post', 'failure', 'end', 'hooks_ended'])
     expect(JSON.stringify(played.requests.at(-1)?.messages)).toContain('it was looked at')
-    expect((await played.session.state()).hooksDue).toBeUndefined()
+    expect((await foldedState(played.session)).hooksDue).toBeUndefined()
     // The slices that the hook sees include the end of the run.
     expect(ofType(events, 'emitted')).toMatchObject([
       { run: 1, turn: 1, on: 'postToolUse', hook: 'post', callId: 't_1_1_0', data: ['turn 1', 'look done', 'put failed', 'interrupted'] },
@@ -416,7 +417,7 @@ describe.concurrent('hooks', () => {
     )
     const run = await played.session.send('go')
     await run.settled({ timeout: 60_000 })
-    const digest = (await played.session.state()).current?.calls[0]?.asked?.digest ?? ''
+    const digest = (await played.session.state()).current?.calls[0]?.digest ?? ''
     const approve = async (n: number) => played.session.approve('t_1_1_0', { digest, input: { what: 'a', n }, by: 'ann' })
     await expect(approve(11)).rejects.toMatchObject({ code: 'denied_by_hook' })
     await approve(10)

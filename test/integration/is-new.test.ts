@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { foldedState } from '../support/folded.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
@@ -59,7 +60,7 @@ describe('a message that is sent with isNew to a session that exists', () => {
     const events = await eventsOf(session)
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
     expect(ofType(events, 'session_started')).toHaveLength(1)
-    const { seq, epoch } = await session.state()
+    const { seq, epoch } = await foldedState(session)
     await until('all of it is stored', async () => (await store.head(id))?.seq === seq)
     expect(await store.head(id)).toMatchObject({ epoch })
     const strays = await schema.query('select seq from {schema}.stray_events where session_id = $1', [id])

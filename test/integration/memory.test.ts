@@ -9,6 +9,7 @@ import { workflowIdOf } from '../../src/session/protocol/protocol.ts'
 import { runPawl } from './cli/processes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { foldedState } from '../support/folded.ts'
 import { answersIn, inOrder, resultsIn, type Scene, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
@@ -137,7 +138,7 @@ describe.concurrent('going back', () => {
     const { session } = await played(twoRuns)
     await session.rollback({ run: 1 })
     expect(await textOf(session)).toBe('')
-    expect((await session.state()).memory).toMatchObject({ current: null, version: 2 })
+    expect((await foldedState(session)).memory).toMatchObject({ current: null, version: 2 })
   })
 
   it('going back to repeat the newest run writes its text once', async () => {

@@ -1,6 +1,6 @@
 // Pausing a session: the step in progress finishes, nothing new begins, and everything accepted meanwhile takes effect afterwards.
 import { defineAgent, defineTool, ModelError } from 'pawl'
-import type { ResultTimeoutError, SessionHandle, SessionState } from 'pawl/client'
+import type { ResultTimeoutError, SessionHandle, SessionView } from 'pawl/client'
 import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -43,7 +43,7 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 /** Pauses the session while it waits for its recovery. A recovery that begins just before the pause is let through. */
-async function pausedBeforeRecovery(session: SessionHandle): Promise<{ state: SessionState; dueAt: number }> {
+async function pausedBeforeRecovery(session: SessionHandle): Promise<{ state: SessionView; dueAt: number }> {
   for (;;) {
     await until('it waits for its recovery', async () => (await session.state()).error?.nextAttemptAt)
     await session.pause({ by: 'ann' })
@@ -108,7 +108,7 @@ describe.concurrent('a session that is paused', () => {
     await session.pause()
     await session.send('two')
     const third = await session.send('three')
-    expect(await session.state()).toMatchObject({ status: 'idle', inbox: [{}, {}] })
+    expect(await session.state()).toMatchObject({ status: 'idle', queued: 2 })
     expect(requests).toHaveLength(1)
     await session.unpause()
     expect(await third.result(TIMEOUT)).toMatchObject({ run: 2, text: 'one, two, three' })
@@ -198,7 +198,7 @@ describe.concurrent('a session that is paused', () => {
     })
     const run = await session.send('one', { deadline: '6s' })
     const { state, dueAt } = await pausedBeforeRecovery(session)
-    await until('both are due', () => Date.now() > Math.max(dueAt, state.current?.deadline?.at ?? Infinity) + 500)
+    await until('both are due', () => Date.now() > Math.max(dueAt, state.current?.deadlineAt ?? Infinity) + 500)
     const asked = requests.length
     await session.unpause()
     expect(await until('the run has failed', async () => (await session.state()).error?.code === 'deadline_exceeded')).toBe(true)
@@ -271,7 +271,7 @@ describe.concurrent('a pause', () => {
     await session.pause()
     const held = await session.send('two')
     await session.close()
-    expect(await session.state()).toMatchObject({ status: 'idle', inbox: [{}] })
+    expect(await session.state()).toMatchObject({ status: 'idle', queued: 1 })
     await session.unpause()
     expect(await held.result(TIMEOUT)).toMatchObject({ run: 2 })
     await until('it is closed', async () => (await session.state()).status === 'closed')
@@ -282,7 +282,7 @@ describe.concurrent('a pause', () => {
     await session.close()
     await until('it is closed again', async () => (await session.state()).status === 'closed')
     const run = await session.send('three')
-    await until('the message waits', async () => (await session.state()).inbox.length === 1)
+    await until('the message waits', async () => (await session.state()).queued === 1)
     expect(await session.state()).toMatchObject({ status: 'idle', paused: { by: 'ann' } })
     await session.unpause()
     expect(await run.result(TIMEOUT)).toMatchObject({ run: 3 })

@@ -9,6 +9,7 @@ import { workflowIdOf } from '../../src/session/protocol/protocol.ts'
 import { runPawl } from './cli/processes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { foldedState } from '../support/folded.ts'
 import { answersIn, inOrder, resultsIn, type Scene, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
@@ -230,7 +231,7 @@ describe.concurrent('going back', () => {
     const { session } = await played(twoSteps)
     await session.rollback({ run: 1 })
     expect(await session.plan()).toBeNull()
-    expect((await session.state()).plan).toMatchObject({ current: null, version: 3 })
+    expect((await foldedState(session)).plan).toMatchObject({ current: null, version: 3 })
   })
 
   it('going back to repeat the newest run restores the plan from before it', async () => {

@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { foldedState } from '../support/folded.ts'
 import { answersIn, inOrder, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { size } from '../support/sizes.ts'
 import { gate, until } from '../support/until.ts'
@@ -56,7 +57,7 @@ async function expectOneStory(session: SessionHandle): Promise<void> {
   await until('all is stored', async () => ((await store.head(session.id))?.seq ?? 0) >= seq)
   const events = await eventsOf(session)
   expect(events.map((event) => event.seq)).toEqual(Array.from({ length: events.length }, (_, index) => index + 1))
-  expect(await store.head(session.id)).toMatchObject({ seq, epoch: (await session.state()).epoch })
+  expect(await store.head(session.id)).toMatchObject({ seq, epoch: (await foldedState(session)).epoch })
 }
 
 describe('a session whose workflow is reset', () => {

@@ -4,6 +4,7 @@ import type { ModelRequest } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { foldedState } from '../support/folded.ts'
 import { inOrder, resultsIn, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 
@@ -101,7 +102,7 @@ describe('a checkpoint that is asked for within a turn', () => {
     await door.reached
     expect(await session.checkpoint('before the audit', { by: 'ann' })).toEqual({ version: 1, made: false })
     expect(ofType(await eventsOf(session), 'checkpoint_made')).toEqual([])
-    expect((await session.state()).checkpointDue).toEqual({ reasons: ['event:milestone_reached', 'before the audit'], by: 'ann' })
+    expect((await foldedState(session)).checkpointDue).toEqual({ reasons: ['event:milestone_reached', 'before the audit'], by: 'ann' })
     door.open()
     await run.result(TIMEOUT)
     const [made] = await until('it is stored', async () => {

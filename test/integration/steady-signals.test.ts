@@ -198,7 +198,7 @@ describe('a session that receives messages all the time', () => {
     const sent = await sendUntilCarried(id)
     for (const { events } of (await executionsOf(id)).slice(0, -1)) expect(events).toBeLessThan(EVENTS_SOON)
     const [call] = (await session.state()).current?.calls ?? []
-    await session.approve(call?.callId ?? '', { digest: call?.asked?.digest ?? '' })
+    await session.approve(call?.callId ?? '', { digest: call?.digest ?? '' })
     await run.result({ timeout: 60_000 })
     await expectNothingLost(id, session, sent)
   })

@@ -99,7 +99,7 @@ describe('while a session waits', () => {
     await untilContinued(session, async () => {
       const batch = Array.from({ length: 10 }, () => `m${sent++}`)
       await Promise.all(batch.map((messageId) => workflowOf(session.id).signal('message', { messageId, content: messageId })))
-      await until('they have arrived', async () => (await session.state()).inbox.length === sent)
+      await until('they have arrived', async () => (await session.state()).queued === sent)
     })
     const after = await until('the short request has expired', async () => {
       const pending = await pendingOf(run)

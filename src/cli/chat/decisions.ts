@@ -2,7 +2,7 @@
 import type { SessionHandle } from '../../client/types.ts'
 import { isWaiting } from '../../session/past/calls.ts'
 import type { Json } from '../../session/json.ts'
-import type { CallState } from '../../session/state.ts'
+import type { CallView } from '../../session/watching/view.ts'
 import { digestOf } from '../deciding.ts'
 import { CliError } from '../errors.ts'
 import { operator } from '../operator.ts'
@@ -36,8 +36,8 @@ export async function decideInChat(
 }
 
 /** The calls that wait, with the commands for them. */
-export function linesOfWaiting(calls: readonly CallState[]): string[] {
-  return calls.filter(isWaiting).flatMap(({ callId, status, resolution: { tool }, input = null }) => {
+export function linesOfWaiting(calls: readonly CallView[]): string[] {
+  return calls.filter(isWaiting).flatMap(({ callId, status, tool, input = null }) => {
     const about = `${tool} ${oneLine(JSON.stringify(input), 100)}`
     if (status === 'awaiting_approval') return [`  ⏸ ${about} waits for approval: /approve ${callId} or /deny ${callId}`]
     return status === 'awaiting_answer' ? [`  ⏸ ${about} waits for an answer: /answer ${callId} <answer>`] : []
@@ -51,7 +51,7 @@ async function onlyOne(session: SessionHandle, name: Deciding['name']): Promise<
   const [first, second] = waiting
   if (first && !second) return first.callId
   if (!first) throw new CliError('invalid_usage', `No call waits for ${name === 'answer' ? 'an answer' : 'approval'}.`)
-  const ids = waiting.map(({ callId, resolution: { tool } }) => `/${name} ${callId} (${tool})`)
+  const ids = waiting.map(({ callId, tool }) => `/${name} ${callId} (${tool})`)
   throw new CliError('invalid_usage', `${waiting.length} calls wait: name one, ${ids.join(' or ')}.`)
 }
 

@@ -4,7 +4,8 @@ import type { EventOf, RefusedContent, SessionEvent } from '../../session/events
 import type { ResultContent } from '../../session/call-facts.ts'
 import type { Json } from '../../session/json.ts'
 import { OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
-import type { Paused, SessionError, SessionState } from '../../session/state.ts'
+import type { Paused, SessionError } from '../../session/state.ts'
+import type { SessionView } from '../../session/watching/view.ts'
 import type { MessageRow } from '../../store/rows.ts'
 import { SUGGESTIONS, waysOut } from '../../session/suggestions.ts'
 import { here } from '../here.ts'
@@ -122,7 +123,7 @@ export function lastSeqOf(rows: readonly MessageRow[]): number {
 }
 
 /** A session's state, for `/state`. */
-export function linesOfState(state: SessionState): string[] {
+export function linesOfState(state: SessionView): string[] {
   const line = (name: string, value: string) => `  ${name.padEnd(11)} ${oneLine(value)}`
   const { usage } = state
   return [
@@ -142,7 +143,7 @@ export function linesOfState(state: SessionState): string[] {
       : []),
     line('runs', `${state.run}, turns ${state.turns}, events ${state.seq}`),
     line('tokens', `${usage.input_tokens} in, ${usage.output_tokens} out`),
-    ...(state.inbox.length > 0 ? [line('waiting', `${state.inbox.length} messages that the agent has not seen yet`)] : []),
+    ...(state.queued > 0 ? [line('waiting', `${state.queued} messages that the agent has not seen yet`)] : []),
     ...(state.context === null ? [] : [line('context', JSON.stringify(state.context))]),
     ...(state.tags.length > 0 ? [line('tags', state.tags.join(', '))] : []),
   ]

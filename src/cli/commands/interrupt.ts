@@ -4,7 +4,7 @@ import { Command } from 'commander'
 import type { SessionHandle } from '../../client/types.ts'
 import { isRunInProgress } from '../../session/decide.ts'
 import { defined } from '../../session/defined.ts'
-import type { SessionState } from '../../session/state.ts'
+import type { SessionView } from '../../session/watching/view.ts'
 import { linesOfState } from '../chat/lines.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { byOption } from '../operator.ts'
@@ -47,7 +47,7 @@ async function interrupt(session: string, options: InterruptCommandOptions): Pro
 }
 
 /** The state once the run is over, or after a while. */
-async function stateAfter(handle: SessionHandle): Promise<{ state: SessionState; isOver: boolean }> {
+async function stateAfter(handle: SessionHandle): Promise<{ state: SessionView; isOver: boolean }> {
   let run: number | undefined
   for (const until = Date.now() + ENDS_WITHIN_MS; ; await sleep(LOOK_EVERY_MS)) {
     const state = await handle.state()

@@ -6,7 +6,7 @@ import { PawlError } from '../../session/errors.ts'
 import type { ToolCallStatus } from '../../session/call-facts.ts'
 import type { Json } from '../../session/json.ts'
 import { OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
-import type { SessionState } from '../../session/state.ts'
+import type { SessionView } from '../../session/watching/view.ts'
 import { cutText } from '../../session/protocol/texts.ts'
 import { onDeployment } from '../connecting.ts'
 import { linesOfRecovery, linesOfState, pausedText } from '../chat/lines.ts'
@@ -30,7 +30,7 @@ interface Glance {
 }
 
 /** A session without a row in the store: its state, or what it waits for. */
-type Live = { stored: { code: string; reason: string } } & ({ state: SessionState } | { sessionId: string; waitsFor: string })
+type Live = { stored: { code: string; reason: string } } & ({ state: SessionView } | { sessionId: string; waitsFor: string })
 
 /** Error codes of a store that does not have a session or cannot be read. */
 const UNSTORED: ReadonlySet<string> = new Set(['session_not_found', 'store_unavailable', 'schema_behind', 'no_store'])

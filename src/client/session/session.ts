@@ -60,6 +60,7 @@ import { runHandle } from './run.ts'
 import { allEvents, type EventSource, followBatches, readEvents, readMessages } from './events.ts'
 import { readRunReport } from './run-report.ts'
 import type { SessionState } from '../../session/state.ts'
+import { viewOf } from '../../session/watching/view.ts'
 import { readState } from './state.ts'
 import { noteSource } from './stored-past.ts'
 import { checkReading, readMoments, readSlice } from './slice.ts'
@@ -182,7 +183,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     send,
     run: (messageId) => runHandle(source, checkMessageId(messageId)),
     ...withoutOptions({
-      state: () => readState(source),
+      state: async () => viewOf(await readState(source)),
       status: () => readReport(source),
       messages: () => readMessages(source),
       plans: () => readPlans(id, (after) => readEvents(source, after)),

@@ -25,7 +25,7 @@ import { PawlError } from '../../session/errors.ts'
 import { isUsage } from './check-response.ts'
 import type { JobLink } from '../../calls/jobs.ts'
 import type { Prompt } from './prompt.ts'
-import type { SessionView } from '../session-views.ts'
+import type { FoldedSession } from '../session-views.ts'
 
 /** The budget at the time of a call. */
 export interface CallBudget {
@@ -71,7 +71,7 @@ const IMAGE_TOKENS = 8_000
 /** The budget of the agent's next call; undefined if it declares none. `before`: what was spent since the view's last event. */
 export function callBudget(
   { limits, sessionLimits }: Agent,
-  { state }: Pick<SessionView, 'state'>,
+  { state }: Pick<FoldedSession, 'state'>,
   before: readonly Cost[],
   link: CallBudget['link'],
 ): CallBudget | undefined {
@@ -82,7 +82,7 @@ export function callBudget(
 }
 
 /** The same for a request that continues the session's last one. */
-export function continuing(budget: CallBudget, { state, transcript }: SessionView, request: ModelRequest, prompt: Prompt): CallBudget {
+export function continuing(budget: CallBudget, { state, transcript }: FoldedSession, request: ModelRequest, prompt: Prompt): CallBudget {
   const { lastCall } = state
   const at = transcript.messages.findLastIndex(({ role }) => role === 'assistant')
   const answer = transcript.messages[at]

@@ -29,7 +29,7 @@ import { resolveCall } from '../tool-call/resolve.ts'
 import { askWithoutRefused } from './refused-content.ts'
 import { CompactionDue, sizing } from './request-size.ts'
 import { outputMissing } from './run-output.ts'
-import type { SessionView } from '../session-views.ts'
+import type { FoldedSession } from '../session-views.ts'
 import { defined } from '../../session/defined.ts'
 import { beginningOf } from '../../session/beginning.ts'
 
@@ -53,7 +53,7 @@ interface ModelCall extends CallModelInput {
 const CONTEXT_STAYS =
   "A session's context never changes: start another session with a context that matches, or recover this one once a worker's agent accepts it."
 
-async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job, view: SessionView): Promise<CallModelResult> {
+async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job, view: FoldedSession): Promise<CallModelResult> {
   const { state, transcript, slices } = view
   const { metadata } = transcript.newestRun
   const mismatch = await contextProblem(agent, state.context)
@@ -108,7 +108,7 @@ interface Asked extends Pick<JobNeeds, 'gates' | 'worker'> {
   hooks: HookOutcome[]
 }
 
-async function newAnswer(agent: Agent, view: SessionView, { job, ctx, signal, gates, worker, hooks }: Asked): Promise<ModelAnswer> {
+async function newAnswer(agent: Agent, view: FoldedSession, { job, ctx, signal, gates, worker, hooks }: Asked): Promise<ModelAnswer> {
   const prompt = await renderPrompt(agent, view, ctx)
   const transcript = withAnswers(view.transcript, hooks)
   const request = requestOf(agent, transcript, prompt, ctx)
@@ -139,7 +139,7 @@ function stoppedBy(run: HookRun): CallModelResult {
   return { kind: 'stopped', hook: run.hook, reason: saidBy(run, 'stop') ?? '' }
 }
 
-function requestOf(agent: Agent, transcript: SessionView['transcript'], { system, volatile }: Prompt, ctx: AgentContext): ModelRequest {
+function requestOf(agent: Agent, transcript: FoldedSession['transcript'], { system, volatile }: Prompt, ctx: AgentContext): ModelRequest {
   const { sessionId, run, turn } = ctx
   return {
     system,
@@ -165,7 +165,7 @@ async function resolveCalls(
   agent: Agent,
   answer: ModelAnswer,
   { run, turn }: CallModelInput,
-  { state: { keysOf, current, origin }, transcript: { keys: completed } }: SessionView,
+  { state: { keysOf, current, origin }, transcript: { keys: completed } }: FoldedSession,
   runner: HookRunner,
   earlierKeys: EarlierKeys,
 ): Promise<{ calls: Resolution[]; runs: HookOutcome[] }> {

@@ -24,7 +24,7 @@ import { deadlineExceeded, modelStep, type ModelStep } from './model-step.ts'
 import { AttemptLost } from '../../calls/errors.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { isOverflow, windowOf } from './request-size.ts'
-import type { SessionView } from '../session-views.ts'
+import type { FoldedSession } from '../session-views.ts'
 import { summaryInstruction, summaryRequest } from './summary-prompt.ts'
 import { unlessAborted } from '../../waiting/unless-aborted.ts'
 
@@ -89,7 +89,7 @@ function fittingOf(
 
 interface Summariser {
   agent: Agent
-  view: SessionView
+  view: FoldedSession
   asks: AsksModel
   compaction: AgentCompaction
   job: Job

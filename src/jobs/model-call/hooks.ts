@@ -11,7 +11,7 @@ import type { Json, JsonObject } from '../../session/json.ts'
 import type { ModelAnswer } from '../../calls/jobs.ts'
 import { hasTool, parseInput, type RequestedCall, type HookVerdict } from '../tool-call/resolve.ts'
 import { type HookCalling, hooksFor, type HookRunner, runHooks } from '../run-hooks.ts'
-import type { SessionView } from '../session-views.ts'
+import type { FoldedSession } from '../session-views.ts'
 
 /** Hooks that have run, and the answer of a hook that ends the run, if any. */
 export interface HooksRan {
@@ -20,16 +20,16 @@ export interface HooksRan {
 }
 
 /** Runs the hooks that are due before the model call of a turn. @throws the signal's reason. */
-export function runHooksBefore(runner: HookRunner, view: SessionView, turn: number): Promise<HooksRan> {
+export function runHooksBefore(runner: HookRunner, view: FoldedSession, turn: number): Promise<HooksRan> {
   return runPlaces(runner, view, placesBefore(view.hooks, turn))
 }
 
 /** Runs the hooks that are due after the last turn of a run. They can no longer stop the run. @throws the signal's reason. */
-export async function runHooksAfter(runner: HookRunner, view: SessionView): Promise<HookOutcome[]> {
+export async function runHooksAfter(runner: HookRunner, view: FoldedSession): Promise<HookOutcome[]> {
   return (await runPlaces(runner, view, placesAfter(view.hooks), 'to the end')).runs
 }
 
-async function runPlaces(runner: HookRunner, view: SessionView, places: HookPlace[][], until?: 'to the end'): Promise<HooksRan> {
+async function runPlaces(runner: HookRunner, view: FoldedSession, places: HookPlace[][], until?: 'to the end'): Promise<HooksRan> {
   const runs: HookOutcome[] = []
   for (const together of places) {
     const callings = together.map((place) => ({ ...callingOf(view, place), among: together.length }))
@@ -43,7 +43,7 @@ async function runPlaces(runner: HookRunner, view: SessionView, places: HookPlac
   return { runs }
 }
 
-function callingOf({ state, transcript, hooks }: SessionView, place: HookPlace): HookCalling {
+function callingOf({ state, transcript, hooks }: FoldedSession, place: HookPlace): HookCalling {
   const { on, turn, outcome } = place
   const has = (hook: string): boolean => hasRun(hooks as HookPast, place, hook)
   if (outcome) {

@@ -8,7 +8,7 @@ import { failedAttempt } from '../attempt.ts'
 import { type CallDeadline, startDeadline } from './deadline.ts'
 import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from '../../calls/errors.ts'
 import type { Job, JobNeeds } from '../needs.ts'
-import type { SessionView } from '../session-views.ts'
+import type { FoldedSession } from '../session-views.ts'
 
 const STORE_RETRY_MS = 500
 
@@ -18,7 +18,7 @@ export interface ModelStep {
   deadline: CallDeadline
   /** The step may add failed attempts to it: the result includes them. */
   job: Job
-  view: SessionView
+  view: FoldedSession
 }
 
 /** The step's result, with its failed attempts and the agent's facts that the session does not know. @throws TryAgain. */

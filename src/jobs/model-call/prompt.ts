@@ -5,11 +5,12 @@ import type { AgentContext } from '../../agent/tool.ts'
 import type { ContentBlock, Message } from '../../session/content.ts'
 import { systemNote } from '../../session/transcript/system-note.ts'
 import { shortHash } from '../../session/digest.ts'
-import { copyOf, type JsonObject } from '../../session/json.ts'
+import { copyOf } from '../../session/json.ts'
 import { contentOf } from '../../session/built-in-tools/memory.ts'
 import { workOf } from '../../session/watching/progress.ts'
+import { viewOf } from '../../session/watching/view.ts'
 import { ownContext } from '../agent-context.ts'
-import type { SessionView } from '../session-views.ts'
+import type { FoldedSession } from '../session-views.ts'
 
 /** A rendered prompt. */
 export interface Prompt {
@@ -21,7 +22,7 @@ export interface Prompt {
 }
 
 /** Renders the agent's prompt at this point of the session. */
-export async function renderPrompt(agent: Agent, { state }: Pick<SessionView, 'state'>, ctx: AgentContext): Promise<Prompt> {
+export async function renderPrompt(agent: Agent, { state }: Pick<FoldedSession, 'state'>, ctx: AgentContext): Promise<Prompt> {
   const view = viewFor(agent, state, ctx)
   const instructions = typeof agent.instructions === 'string' ? agent.instructions : await agent.instructions(view(), ownContext(ctx))
   const system = [instructions, agent.plan?.guidance].filter(Boolean).join('\n\n')
@@ -62,14 +63,12 @@ export function withVolatile(
 }
 
 /** Returns a factory of views: each call of user code has its own, so that none can change what another one sees. */
-function viewFor({ memory }: Agent, state: SessionView['state'], { metadata, slices }: AgentContext): () => PromptView {
+function viewFor({ memory }: Agent, state: FoldedSession['state'], { slices }: AgentContext): () => PromptView {
   return () => {
-    const { current, ...rest } = copyOf(state)
     const progress = copyOf(workOf(state))
     return {
-      // The state has the run's metadata only once the run has its first answer.
-      state: { ...rest, current: current && { ...current, metadata: copyOf(metadata as JsonObject) }, progress },
-      plan: rest.plan?.current ?? null,
+      state: { ...copyOf(viewOf(state)), progress },
+      plan: copyOf(state.plan?.current ?? null),
       slices,
       memory: Object.fromEntries(memory.map(({ block }) => [block, contentOf(state.memory?.current, block)])),
       progress,

@@ -132,7 +132,7 @@ export const SESSION_ROUTES = [
     ...READ_PAGE,
     path: '/v1/sessions/{session}/state',
     operation: 'getState',
-    summary: 'The whole state: run, calls, plan, memory, context, spend.',
+    summary: 'The state: run, calls, error, context, usage, spend.',
     answer: typed('The state.'),
     handle: ({ session, params }) => session(params.session).state(),
   }),

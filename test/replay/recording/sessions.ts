@@ -336,9 +336,7 @@ export const OPTIONS: Record<string, { agent: string; notServedAfter?: number }>
 /** The digests of the arguments that a person has to look at. */
 async function digestsOf(session: SessionHandle): Promise<Record<string, string>> {
   const { current } = await session.state()
-  return Object.fromEntries(
-    (current?.calls ?? []).flatMap(({ callId, asked }) => (asked?.digest === undefined ? [] : [[callId, asked.digest]])),
-  )
+  return Object.fromEntries((current?.calls ?? []).flatMap(({ callId, digest }) => (digest === undefined ? [] : [[callId, digest]])))
 }
 
 async function untilClosed({ temporal }: Recorder, id: string): Promise<void> {

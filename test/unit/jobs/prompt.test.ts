@@ -132,10 +132,7 @@ describe('instructions and sections', () => {
       {
         plan: true,
         instructions: ({ plan }) => (plan?.steps.splice(0), ''),
-        sections: [
-          (view) => String(view.state.plan?.current?.steps.splice(0).length),
-          ({ plan, progress }) => `${plan?.steps.length} ${progress.done}`,
-        ],
+        sections: [(view) => String(view.plan?.steps.splice(0).length), ({ plan, progress }) => `${plan?.steps.length} ${progress.done}`],
       },
       state,
     )
