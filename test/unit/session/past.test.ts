@@ -9,6 +9,7 @@ import { callIdOf, requestIdOf } from '../../../src/session/ids.ts'
 import type { EventBody, EventOf, SessionEvent, Target } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { addToHookPast, noPast } from '../../../src/session/hooks/past.ts'
+import { DID_NOT_HAPPEN } from '../../../src/session/past/calls.ts'
 import { keptAt, restoredFrom } from '../../../src/session/recovery/kept.ts'
 import { effectsAfter, locate, type TargetPlace, TargetRefused } from '../../../src/session/recovery/targets.ts'
 import { addToSlices, emptySlices, type SliceRules } from '../../../src/session/slices/slices.ts'
@@ -158,7 +159,7 @@ function agree({ events, entries }: Pick<SoundSession, 'events' | 'entries'>): n
     const completion = outcome.type === 'tool_completed' || (outcome.type === 'tool_resolved' && outcome.happened) ? outcome : undefined
     expect(completion !== undefined, `${about}, in slices: ${outcome.type}`).toBe(!isError)
     if (one.noted) expect(outcome.type, `${about}, in slices`).toBe('tool_resolved')
-    else if (!completion) expect('message' in outcome && outcome.message, `${about}, in slices`).toBe(text)
+    else if (!completion) expect('message' in outcome ? outcome.message : DID_NOT_HAPPEN.message, `${about}, in slices`).toBe(text)
     else if (!text.startsWith('[idempotent replay'))
       expect(textOf(completion.content ?? completion.value), `${about}, in slices`).toBe(text)
     if (page?.state === 'output-error' && !one.noted) expect(page.errorText, `${about}, on a page`).toBe(text)
