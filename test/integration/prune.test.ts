@@ -273,7 +273,7 @@ describe('pruning with', () => {
     [{ olderThan: '90d', archiveRetention: '1 year' }, /`archiveRetention` must be .*, not "1 year"/],
     [{ olderThan: '90d', batch: 0 }, /`batch` must be .*, not 0/],
     [{ olderThan: '90d', batch: Number.NaN }, /`batch` must be .*, not NaN/],
-    [{ olderThan: '90d', by: '' }, /`by` must be a non-empty string/],
+    [{ olderThan: '90d', by: '' }, /`by` must be text of 1 to/],
   ])('pruning with %j is refused, and changes nothing', async (options, message) => {
     const { id } = await closed('one')
     await schema.age([id], 100)
