@@ -331,7 +331,7 @@ describe('the commands that act on a session', () => {
     ])
     expect(await held.session.run('m1').settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted' })
     await doors[1]?.reached
-    expect((await held.session.state()).current).toMatchObject({ messageId: 'm2', deadline: { at: expect.any(Number) } })
+    expect((await held.session.state()).current).toMatchObject({ messageId: 'm2', deadlineAt: expect.any(Number) })
     const interrupted = await json(['interrupt', id, '--by', 'ann', '--reason', 'enough', ...queue])
     expect(interrupted).toMatchObject([{ event: 'interrupted', status: 'idle', run: 2 }])
     expect(await held.session.run('m2').settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted', reason: 'enough' })
