@@ -119,6 +119,9 @@ interface Raw {
 }
 
 /** All text and bytes of a server's answer, as text. */
+/** HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT: only the last event, once there is one. */
+const CLOSE_EVENT = 2
+
 function textIn(held: unknown): string {
   if (held instanceof Uint8Array) return Buffer.from(held).toString('latin1')
   return held !== null && typeof held === 'object' ? Object.values(held).map(textIn).join('\n') : String(held)
@@ -174,9 +177,15 @@ describe('with a payload codec, the raw histories', () => {
     const { session, id } = await answered()
     const handle = here.temporal.workflow.getHandle(workflowIdOf(id))
     const { runId } = await handle.describe()
+    // The server deletes it soon afterwards, and may archive it.
+    const closing = here.temporal.workflowService.getWorkflowExecutionHistory({
+      namespace: here.stack.namespace,
+      execution: { workflowId: workflowIdOf(id), runId },
+      waitNewEvent: true,
+      historyEventFilterType: CLOSE_EVENT,
+    })
     await pawl.erase(session.id, { ...SAID, force: true })
-    // The server deletes it half a minute later, and may archive it.
-    const { events } = await here.temporal.workflow.getHandle(workflowIdOf(id), runId).fetchHistory()
+    const events = (await closing).history?.events
     expect(events?.at(-1)?.workflowExecutionTerminatedEventAttributes).toBeTruthy()
     expectEncoded(textIn(events))
   })

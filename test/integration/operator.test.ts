@@ -431,7 +431,7 @@ describe('the doctor', () => {
 
   it('the doctor finds agents that no worker serves, and sessions that need a person', async () => {
     const report = await examine()
-    expect(levels(report)).toMatchObject({ workers: 'ok', agents: 'fail', sessions: 'warn', workflows: 'ok' })
+    expect(levels(report)).toMatchObject({ workers: 'ok', agents: 'fail', sessions: 'warn' })
     expect(report.checks.find(({ check }) => check === 'agents')?.measured).toContain('nobody-serves-me')
     const [models] = report.checks.filter(({ check }) => check === 'models')
     expect(models?.measured).toMatch(/scripted for \w+:? \d+ /)
