@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import type { Logger } from '../agent/tool.ts'
 import type { ConnectOptions } from '../client/connect-options.ts'
 import type { Pawl } from '../client/pawl.ts'
+import type { QueriesOptions } from '../client/queries/queries-options.ts'
 import { DATA_FOLDER, type Deployment, findDevDeployment, findRunning } from '../connect/dev-stack.ts'
 import type { Wait } from '../connect/waits.ts'
 import { CliError } from './errors.ts'
@@ -76,6 +77,21 @@ export async function onDeployment<T>(options: DeploymentOptions, work: (pawl: P
     throw await withIdsOf(options, error)
   } finally {
     await pawl.close()
+  }
+}
+
+/** Opens what administers the side store alone, without Temporal; runs `work` and closes it. */
+export async function onStoreAlone<A extends { close(): Promise<void> }, T>(
+  options: DeploymentOptions,
+  open: (store: QueriesOptions) => A,
+  work: (opened: A) => Promise<T>,
+): Promise<T> {
+  const { postgres, schema, onWait } = await connectOptions(options)
+  const opened = open(defined({ postgres: typeof postgres === 'string' ? postgres : undefined, schema, onWait }))
+  try {
+    return await work(opened)
+  } finally {
+    await opened.close()
   }
 }
 

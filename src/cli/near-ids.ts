@@ -7,7 +7,7 @@ import { CliError } from './errors.ts'
 const MAX_TYPOS = 2
 const MAX_NAMED = 3
 
-/** The error, with the ids that may have been meant if it says that there is no such session. Never throws. */
+/** The error, with similar ids if it says that the session does not exist. Never throws. */
 export async function withNearIds(error: unknown, queries: Pick<StoreQueries, 'neighbours'>): Promise<unknown> {
   if (!(error instanceof PawlError) || error.code !== 'session_not_found') return error
   const { sessionId } = error as { sessionId?: string }

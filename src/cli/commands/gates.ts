@@ -2,10 +2,9 @@
 import { Command } from 'commander'
 import type { RateGateAdmin } from '../../client/admin/gates.ts'
 import { InvalidOptionError } from '../../options/errors.ts'
-import { defined } from '../../session/defined.ts'
 import { durationText } from '../../session/duration.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
-import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
+import { aboutDeployment, type DeploymentOptions, onStoreAlone } from '../connecting.ts'
 import { here } from '../here.ts'
 import { byOption } from '../operator.ts'
 import { jsonOption } from '../options.ts'
@@ -60,14 +59,9 @@ function openCommand(): Command {
     })
 }
 
-async function onGates<T>(where: DeploymentOptions, work: (gates: RateGateAdmin) => Promise<T>): Promise<T> {
-  const [{ postgres, schema, onWait }, { openGates }] = await Promise.all([connectOptions(where), import('../../client/admin/gates.ts')])
-  const gates = openGates(defined({ postgres: typeof postgres === 'string' ? postgres : undefined, schema, onWait }))
-  try {
-    return await work(gates)
-  } finally {
-    await gates.close()
-  }
+async function onGates<T>(where: DeploymentOptions, work: (opened: RateGateAdmin) => Promise<T>): Promise<T> {
+  const { openGates } = await import('../../client/admin/gates.ts')
+  return onStoreAlone(where, openGates, work)
 }
 
 function print(line: string): void {

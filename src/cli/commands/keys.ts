@@ -5,7 +5,7 @@ import { here } from '../here.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { defined } from '../../session/defined.ts'
 import { isObject, type JsonObject } from '../../session/json.ts'
-import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
+import { aboutDeployment, type DeploymentOptions, onStoreAlone } from '../connecting.ts'
 import { byOption } from '../operator.ts'
 import { jsonOf, jsonOption } from '../options.ts'
 import { type Column, linesOfTable } from '../table.ts'
@@ -79,17 +79,9 @@ function revokeCommand(): Command {
     })
 }
 
-async function onKeys<T>(where: DeploymentOptions, work: (keys: ApiKeys) => Promise<T>): Promise<T> {
-  const [{ postgres, schema, onWait }, { openApiKeys }] = await Promise.all([
-    connectOptions(where),
-    import('../../client/admin/api-keys.ts'),
-  ])
-  const keys = openApiKeys(defined({ postgres: typeof postgres === 'string' ? postgres : undefined, schema, onWait }))
-  try {
-    return await work(keys)
-  } finally {
-    await keys.close()
-  }
+async function onKeys<T>(where: DeploymentOptions, work: (opened: ApiKeys) => Promise<T>): Promise<T> {
+  const { openApiKeys } = await import('../../client/admin/api-keys.ts')
+  return onStoreAlone(where, openApiKeys, work)
 }
 
 function print(line: string): void {

@@ -84,7 +84,7 @@ export function keepGates({ store, executors, logger, worker }: GateNeeds): Gate
     async placeOf(key, call) {
       const waitMs = gates.placeOf(key, call)
       if (waitMs <= 0 || (gates.mayProbe(key) && (await probes(key)))) return 0
-      // Somebody may open the gate meanwhile. The call keeps its place.
+      // The gate may be opened in the meantime. The call keeps its place.
       return Math.min(waitMs, PROBE_EVERY_MS)
     },
     greet: ({ channel }) => void (known.length > 0 && channel.send({ type: 'gates', keys: [...known] })),
