@@ -104,7 +104,10 @@ function enough(commits: readonly TextRow[]): readonly TextRow[] {
   return last < 0 ? commits : commits.slice(0, last + 1)
 }
 
-/** Events of these flushes after the place, without inherited ones. `is_last`: of all that match the filter. */
+/**
+ * Events of these flushes after the place, without inherited ones. `is_last`: of all that match the filter. The `offset 0` makes Postgres
+ * look up each flush by its range: it otherwise may read all events of the session for each of its flushes.
+ */
 function eventsOf(
   on: Queryable,
   schema: PostgresSchema,
@@ -120,8 +123,10 @@ function eventsOf(
          select commits.txid, event.session_id, event.seq, sessions.agent, event.json
          from json_to_recordset($1::json) as commits(txid xid8, session_id text, first_seq bigint, last_seq bigint)
          join ${schema.table('sessions')} sessions on sessions.session_id = commits.session_id
-         join ${schema.table('events')} event on event.session_id = commits.session_id
-           and event.seq between commits.first_seq and commits.last_seq and event.seq > coalesce(sessions.forked_seq, 0)
+         join lateral (
+           select * from ${schema.table('events')} of_flush where of_flush.session_id = commits.session_id
+             and of_flush.seq between commits.first_seq and commits.last_seq offset 0
+         ) event on event.seq > coalesce(sessions.forked_seq, 0)
          where (commits.txid > $2::xid8 or (event.session_id, event.seq) > ($3::text, $4::bigint))
            and ($5::text[] is null or event.type = any($5::text[])) and ($6::text is null or sessions.agent = $6::text)
          order by commits.txid, event.session_id, event.seq limit ${EVENTS + 1}
