@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { EventBody, LogEntry, SessionEvent } from '../../src/session/events.ts'
 import { fold } from '../../src/session/fold/fold.ts'
+import { madeAgain } from '../../src/session/past/calls.ts'
 import type { SessionState } from '../../src/session/state.ts'
 import { addToTranscript } from '../../src/session/transcript/adding.ts'
 import { emptyTranscript } from '../../src/session/transcript/transcript.ts'
@@ -143,7 +144,9 @@ describe('any session', () => {
     const open = [...calls.values()].filter((call) => ['issued', 'running', 'awaiting_approval', 'awaiting_answer'].includes(call.status))
     expect(open.map(({ callId }) => callId).sort()).toEqual(liveIn('issued', 'awaiting_approval', 'awaiting_answer'))
     const { items } = await store.lists.pending({ session: id }, { limit: 100 })
-    expect(items.map(({ callId }) => callId).sort()).toEqual(liveIn('awaiting_approval', 'awaiting_answer', 'awaiting_resolution'))
+    const asked = state.status === 'closed' ? [] : unresolvedIn(own)
+    expect(asked).toEqual(expect.arrayContaining(liveIn('awaiting_resolution')))
+    expect(items.map(({ callId }) => callId).sort()).toEqual([...liveIn('awaiting_approval', 'awaiting_answer'), ...asked].sort())
     const requested = await sql(`select call_id from whole.approvals where status = 'requested' order by 1`)
     expect(requested.map((row) => row.call_id)).toEqual(liveIn('awaiting_approval'))
 
@@ -168,6 +171,20 @@ describe('any session', () => {
     expect(sums?.tokens ?? 0).toBe(state.usage.input_tokens)
     expect(Number(sums?.usd ?? 0)).toBe(Number(session?.usd ?? 0))
   }
+
+  /** The calls whose outcome a person is asked for: they wait even after their run was stopped. */
+  function unresolvedIn(events: readonly SessionEvent[]): string[] {
+    const asked = new Set<string>()
+    for (const event of events) {
+      if (event.type === 'tool_unknown' && event.ask) asked.add(event.callId)
+      else if (['tool_resolved', 'tool_completed', 'tool_failed', 'tool_unknown'].includes(event.type)) asked.delete(callIdOf(event))
+      else if (event.type === 'rolled_back' && event.keys === 'forgotten') for (const { callId } of event.effects) asked.delete(callId)
+      else if (event.type === 'recovery_started') for (const callId of madeAgain(event).keys()) asked.delete(callId)
+      else if (event.type === 'session_started') asked.clear()
+    }
+    return [...asked]
+  }
+  const callIdOf = (event: SessionEvent) => ('callId' in event && event.callId) || expect.fail(event.type)
 
   const hasStartedOver = (events: readonly SessionEvent[]) => events.some((event) => event.type === 'session_started' && event.after)
 

@@ -305,8 +305,8 @@ describe('pages of the history', () => {
         fc.property(sessions, fc.integer({ min: 1, max: 12 }), ({ events }, limit) => {
           const pages = pagesOf(events, limit, 10_000_000)
           expect(plain(pages.flat())).toEqual(plain(uiMessagesOf(events)))
-          // An exchange stays together.
-          const exchange = Math.max(0, ...pages.map((page) => page.findIndex(({ role }) => role === 'assistant')))
+          // An exchange stays together: the messages that a turn took, and the answer if there is one.
+          const exchange = Math.max(0, ...events.map((event) => (event.type === 'turn_started' ? event.takes.length : 0)))
           for (const page of pages.slice(0, -1)) expect(page.length).toBeLessThanOrEqual(limit + exchange + 1)
         }),
         { numRuns: 50 },
