@@ -133,6 +133,8 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   socketPath: string
   /** Executions that an earlier orchestrator had cached, newest first. */
   cached: CachedExecution[]
+  /** Executions that earlier orchestrators were watching because they make no progress. */
+  failing: FailingExecution[]
   /** Pids of the parent's orchestrators that have died. */
   predecessors: number[]
   /** The parent's executors that have died. */
@@ -156,6 +158,13 @@ export interface LogOptions {
 export interface CachedExecution {
   workflowId: string
   executionId: string
+}
+
+/** An execution whose workflow task an orchestrator of this worker has failed. */
+export interface FailingExecution extends CachedExecution {
+  /** When an orchestrator noticed, in milliseconds since 1970. */
+  since: number
+  reason: string
 }
 
 /** An executor that has died. */
@@ -193,6 +202,10 @@ export type FromOrchestrator =
   | { type: 'event'; event: SupervisorEvent }
   /** An execution has produced events up to `seq`, so it is cached. */
   | { type: 'cached'; executions: (CachedExecution & { seq: number })[] }
+  /** It watches an execution that makes no progress. */
+  | { type: 'failing'; execution: FailingExecution }
+  /** The execution makes progress, or another one has taken its place. */
+  | { type: 'no_longer_failing'; executionId: string }
   | ({ type: 'log' } & SentLine)
 
 /** Why an executor is killed. `broken_line`: it sent a message that cannot be decoded, or closed the channel. */

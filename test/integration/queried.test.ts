@@ -1,9 +1,9 @@
 // Queries that a worker answers while a workflow task is scheduled or lost: they show the session, and never change it.
-import { randomUUID } from 'node:crypto'
 import type { RunHandle, SessionHandle } from 'pawl/client'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { QUERIES } from '../../src/session/protocol/protocol.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { loseTask } from '../support/lost-task.ts'
 import { use, type Scene, type Stage, stage } from '../support/scenes.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { gate, until } from '../support/until.ts'
@@ -53,21 +53,6 @@ async function queriesOf({ id }: SessionHandle, count: number): Promise<Promise<
   return asked
 }
 
-/** Takes the session's workflow task as a worker does, and never answers: what a worker that dies leaves behind. */
-async function loseTask({ id }: SessionHandle): Promise<void> {
-  const { temporal, taskQueue, stack } = here
-  await until('the workflow task is taken', async () => {
-    const task = await temporal.withDeadline(Date.now() + 5_000, () =>
-      temporal.workflowService.pollWorkflowTaskQueue({
-        namespace: stack.namespace,
-        taskQueue: { name: taskQueue },
-        identity: randomUUID(),
-      }),
-    )
-    return task.workflowExecution?.workflowId === `pawl:${id}` && !task.query
-  })
-}
-
 /** What arrives while the lost task is still the session's own. */
 const ARRIVALS: Record<string, (session: SessionHandle) => Promise<RunHandle | undefined>> = {
   'another message': (session) => session.send('m2'),
@@ -102,7 +87,7 @@ describe('a query that is answered while a workflow task is in progress elsewher
     'a query during a workflow task leaves a session that every worker can replay, if %s arrives then',
     async (arrival) => {
       const { session, asked, run } = await askedWhileAway()
-      await loseTask(session)
+      await loseTask(here, session)
       const second = await serve()
       // The queries are answered, or refused, as soon as the worker polls: before the server gives the lost task up.
       await Promise.race(asked)
@@ -138,7 +123,7 @@ describe('a query that is answered while a workflow task is in progress elsewher
     const asked = Array.from({ length: 4 }, () => session.state())
     await new Promise((resolve) => setTimeout(resolve, 300))
     const run = await session.send('m1')
-    await loseTask(session)
+    await loseTask(here, session)
     const second = await serve()
     for (const state of await Promise.all(asked)) expect(state.seq).toBeGreaterThan(0)
     await run.result({ timeout: PATIENCE_MS })

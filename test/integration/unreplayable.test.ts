@@ -9,6 +9,7 @@ import { entriesOf } from '../../src/session/protocol/pages.ts'
 import { openStore } from '../../src/store/index.ts'
 import { approvalStage, digestOf, once } from '../support/approvals.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { loseTask } from '../support/lost-task.ts'
 import { recorder } from '../support/recorder.ts'
 import { inOrder, type Played, resultsIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
@@ -75,6 +76,19 @@ describe.each([
     const three = await played.session.send('three')
     await Promise.all([two.result(TIMEOUT), three.result(TIMEOUT)])
     expect(heard(played)).toEqual(['one', 'three', 'two'])
+  })
+
+  it('a session whose worker died with the first task that fails continues by itself', { timeout: 120_000 }, async () => {
+    worker = await here.startWorker({ agents: [player.agent as Agent], ...before })
+    const played: Played = player.play(here.pawl, { model: () => 'hello' })
+    await (await played.session.send('one')).result(TIMEOUT)
+    await worker.stop()
+    const two = await played.session.send('two')
+    await loseTask(here, played)
+    worker = await here.startWorker({ agents: [player.agent as Agent], ...after, ...SOON })
+    await two.result(TIMEOUT)
+    expect(heard(played)).toEqual(['one', 'two'])
+    expect(await hasFailedTask(played.id)).toBe(false)
   })
 
   it('a session that no worker can replay continues by itself, and says in one row what happened', { timeout: 180_000 }, async () => {

@@ -80,6 +80,11 @@ async function main(options: OrchestratorOptions): Promise<void> {
     ...(options.dataConverter !== undefined && { dataConverter: await loadDataConverter(options.dataConverter) }),
     ...(options.interceptors !== undefined && { interceptors: await loadInterceptors(options.interceptors) }),
     healAfterMs: options.healAfterMs,
+    failing: {
+      earlier: options.failing,
+      note: (execution) => post({ type: 'failing', execution }),
+      forget: (executionId) => post({ type: 'no_longer_failing', executionId }),
+    },
     connection,
     address,
     namespace,

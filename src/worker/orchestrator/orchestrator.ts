@@ -22,7 +22,7 @@ import { deltaWriter } from './delta-writer.ts'
 import { detailsBy } from './heartbeats/details.ts'
 import { dispatcherTo } from './executors/dispatch.ts'
 import { memoryLog } from './event-log.ts'
-import { startHealing } from './healing/healing.ts'
+import { type FailingNotes, startHealing } from './healing/healing.ts'
 import { publishEvents } from './events-channel.ts'
 import { keepGates } from './rate-gates/gate-keeper.ts'
 import { type FromSender, heartbeatSender, sendBy, type ToSender } from './heartbeats/heartbeats.ts'
@@ -52,6 +52,8 @@ export interface OrchestratorParts
   heartbeats?: (post: (message: FromSender) => void) => (message: ToSender) => void
   /** How long a session's task may keep failing before the session continues in a new execution; false: for ever. */
   healAfterMs: number | false
+  /** Absent: no other orchestrator of this worker comes before or after. */
+  failing?: FailingNotes
   /** Called for each execution whose events pass through here, with their last `seq`. */
   onExecution?: (execution: CachedExecution & { seq: number }) => void
 }
@@ -72,6 +74,8 @@ export interface Orchestrator {
   /** Ends the orchestrator; waits for flushes in progress. */
   settle(): Promise<void>
 }
+
+const NO_NOTES: FailingNotes = { earlier: [], note: () => undefined, forget: () => undefined }
 
 export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orchestrator> {
   const { store, logger, sdk, connection, namespace, taskQueue = DEFAULT_TASK_QUEUE } = parts
@@ -123,7 +127,8 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
   const endTelemetry = telemetry.start(pool)
   const answerFor = adoptionBy(client, logger)
   const adopted = new Set<string>()
-  const healing = parts.healAfterMs === false ? undefined : startHealing({ client, taskQueue, logger, afterMs: parts.healAfterMs })
+  const { healAfterMs: afterMs, failing: notes = NO_NOTES } = parts
+  const healing = afterMs === false ? undefined : startHealing({ client, taskQueue, logger, afterMs, notes })
   const endWatch = sdk.watch({ address: parts.address ?? 'the address of your connection', probe: probeOf(connection) })
 
   /** Any worker of the queue may have the session's attempts. */
@@ -152,6 +157,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
       run() {
         isServing = true
         for (const executor of pool.executors()) serve(executor)
+        healing?.serving()
         return both.run()
       },
     }

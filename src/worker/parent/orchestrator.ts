@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { startPeriodicCheck } from '../periodic-check.ts'
-import type { FromOrchestrator, OrchestratorOptions, ToOrchestrator } from '../protocol.ts'
+import type { FailingExecution, FromOrchestrator, OrchestratorOptions, ToOrchestrator } from '../protocol.ts'
 import { startBackoff } from './backoff.ts'
 import { cachedExecutions } from './cached-executions.ts'
 import { forkOrchestrator, killGroup, tell } from './processes.ts'
@@ -15,10 +15,12 @@ const STUCK_MS = 60_000
 const CHECK_EVERY_MS = 1_000
 /** How many dead orchestrators are remembered. The attempts of older ones have exceeded their heartbeat timeout. */
 const MAX_PREDECESSORS = 20
+/** How many failing executions are remembered. For any other one, the next orchestrator waits until the server gives it the task again. */
+const MAX_FAILING = 1_000
 
 export interface OrchestratorKeeping {
   /** Called at each start, because keys rotate. */
-  options: () => Omit<OrchestratorOptions, 'socketPath' | 'cached' | 'predecessors'>
+  options: () => Omit<OrchestratorOptions, 'socketPath' | 'cached' | 'failing' | 'predecessors'>
   /** The folder of its sockets. */
   folder: string
   onStarted(pid: number): void
@@ -41,6 +43,7 @@ export interface KeptOrchestrator {
 /** Prepares; the orchestrator is not started yet. */
 export function keepOrchestrator({ options, folder, onStarted, onMessage, onListening, onExit }: OrchestratorKeeping): KeptOrchestrator {
   const cached = cachedExecutions()
+  const failing = new Map<string, FailingExecution>()
   const backoff = startBackoff(RESPAWN_MS)
   const predecessors: number[] = []
   let current: { process: ChildProcess; path: string; isListening: boolean } | undefined
@@ -72,12 +75,18 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
       receive(mine, message)
     })
     child.once('exit', (code, signal) => exited(mine, code, signal))
-    tell(child, { type: 'start', options: { ...given, socketPath: mine.path, cached: cached.newest(), predecessors } })
+    const known = { cached: cached.newest(), failing: [...failing.values()], predecessors }
+    tell(child, { type: 'start', options: { ...given, socketPath: mine.path, ...known } })
     if (child.pid !== undefined) onStarted(child.pid)
   }
 
   function receive(from: NonNullable<typeof current>, message: FromOrchestrator): void {
     if (message.type === 'cached') return message.executions.forEach(cached.note)
+    if (message.type === 'no_longer_failing') return void failing.delete(message.executionId)
+    if (message.type === 'failing') {
+      if (failing.size < MAX_FAILING) failing.set(message.execution.executionId, message.execution)
+      return
+    }
     if (message.type === 'serving') backoff.served()
     if (message.type === 'listening') {
       from.isListening = true

@@ -1,12 +1,12 @@
 // What the server says of an execution whose workflow task has failed: whether it still fails, since when, and what the execution began with.
 import type { Client, WorkflowExecutionDescription, WorkflowStartOptions } from '@temporalio/client'
 import { decoded } from '../../../connect/decoded.ts'
-import { eventTime, firstOf, newestFirst } from '../../../connect/histories.ts'
+import { eventTime, firstOf, type HistoryEvent, newestFirst } from '../../../connect/histories.ts'
 import { isSearchAttribute } from '../../../connect/search-attributes.ts'
 import { defined } from '../../../session/defined.ts'
 import { checkStart, type Start } from '../../../session/protocol/start.ts'
 import { Undecodable } from '../../../session/protocol/undecodable.ts'
-import type { CachedExecution } from '../../protocol.ts'
+import type { CachedExecution, FailingExecution } from '../../protocol.ts'
 
 /** The options of a start that have nothing to do with what the workflow does. */
 export type SuccessorView = Pick<WorkflowStartOptions, 'staticSummary' | 'priority' | 'typedSearchAttributes'>
@@ -19,6 +19,8 @@ export interface Broken {
   /** An attempt of a model call or tool call is in progress: its result is worth waiting for. */
   isBusy: boolean
   start: Start
+  /** The event that completed its last task. */
+  completedAt: string
   /** What Temporal's view shows of it and its priority, for the next execution. */
   view: SuccessorView
 }
@@ -33,23 +35,32 @@ const NOT_OF_THE_WORKFLOW: ReadonlySet<number> = new Set([1, 13, 17, 18, 20])
 
 /**
  * Returns undefined if the execution makes progress, has ended, or has never completed a task: another execution would fail in the same way.
- * A task that times out does not count: its worker may have died, or be slow.
+ *
+ * A task that times out does not count: its worker may have died, or be slow. But the server records only the first attempt of a task. If
+ * that one timed out, `seen` says alone since when it fails.
  */
-export async function examine(client: Client, { workflowId, executionId }: CachedExecution): Promise<Broken | undefined> {
+export async function examine(client: Client, { workflowId, executionId, ...seen }: FailingExecution): Promise<Broken | undefined> {
   const description = await client.workflow.getHandle(workflowId, executionId).describe()
-  if (description.status.name !== 'RUNNING' || !description.raw.pendingWorkflowTask) return undefined
+  const { pendingWorkflowTask: task } = description.raw
+  if (description.status.name !== 'RUNNING' || !task) return undefined
   const place = { namespace: client.options.namespace, workflowId, executionId }
-  let failed: Pick<Broken, 'since' | 'reason'> | undefined
-  let hasCompleted = false
+  let failed: Pick<Broken, 'since' | 'reason'> | undefined = Number(task.attempt ?? 1) > 1 ? seen : undefined
+  let completedAt: string | undefined
   for await (const event of newestFirst(client.workflowService, place)) {
-    const { workflowTaskFailedEventAttributes: failure } = event
-    hasCompleted = event.workflowTaskCompletedEventAttributes != null
-    if (hasCompleted) break
-    if (failure && !NOT_OF_THE_WORKFLOW.has(Number(failure.cause ?? 0)))
-      failed = { since: eventTime(event), reason: failure.failure?.message || 'its workflow task fails' }
+    if (event.workflowTaskCompletedEventAttributes) {
+      completedAt = String(event.eventId)
+      break
+    }
+    if (hasFailed(event))
+      failed = { since: eventTime(event), reason: event.workflowTaskFailedEventAttributes?.failure?.message || seen.reason }
   }
-  if (!failed || !hasCompleted) return undefined
-  return { ...failed, isBusy: isBusy(description), start: await startOf(client, place), view: await viewOf(description) }
+  if (!failed || completedAt === undefined) return undefined
+  return { ...failed, completedAt, isBusy: isBusy(description), start: await startOf(client, place), view: await viewOf(description) }
+}
+
+/** Whether the event says that a worker could not carry out a task. */
+function hasFailed({ workflowTaskFailedEventAttributes: failure }: HistoryEvent): boolean {
+  return failure != null && !NOT_OF_THE_WORKFLOW.has(Number(failure.cause ?? 0))
 }
 
 /** Whether the execution has completed a task, or failed one; undefined: neither yet. */
@@ -59,7 +70,7 @@ export async function firstTaskOf(
 ): Promise<'completed' | 'failed' | undefined> {
   for await (const event of newestFirst(client.workflowService, { namespace: client.options.namespace, workflowId, executionId })) {
     if (event.workflowTaskCompletedEventAttributes) return 'completed'
-    if (event.workflowTaskFailedEventAttributes) return 'failed'
+    if (hasFailed(event)) return 'failed'
   }
   return undefined
 }

@@ -1,12 +1,13 @@
 // Continues sessions whose executions no worker can replay. This build has failed a workflow task of such an execution; if no other build
 // completes that task within a while, in which a bad deploy may be rolled back, a new execution takes the session over.
+import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, WorkflowNotFoundError, type WorkflowStartOptions } from '@temporalio/client'
 import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/internal.js'
 import type { Logger } from '../../../agent/tool.ts'
 import { sessionIdOf, type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE } from '../../../session/protocol/protocol.ts'
 import { cutText, TEXT_BYTES } from '../../../session/protocol/texts.ts'
-import type { CachedExecution } from '../../protocol.ts'
+import type { CachedExecution, FailingExecution } from '../../protocol.ts'
 import { type Broken, examine, firstTaskOf } from './broken.ts'
 
 export interface HealingParts {
@@ -15,12 +16,23 @@ export interface HealingParts {
   logger: Logger
   /** How long no worker must have completed the execution's task. Each further time in a row takes four times as long. */
   afterMs: number
+  notes: FailingNotes
+}
+
+/** What the next orchestrator of this worker knows at once: the server may give it a failing task only minutes later. */
+export interface FailingNotes {
+  /** The executions that the earlier orchestrators were watching. */
+  earlier: readonly FailingExecution[]
+  note(execution: FailingExecution): void
+  forget(executionId: string): void
 }
 
 /** The healing of one orchestrator. */
 export interface Healing {
   /** This worker has failed a workflow task of the execution. */
-  suspect(execution: CachedExecution): void
+  suspect(execution: FailingExecution): void
+  /** This worker can carry out tasks: it watches what the earlier orchestrators were watching. */
+  serving(): void
   end(): void
 }
 
@@ -34,17 +46,22 @@ const FIRST_TASK_MS = 30_000
 const BETWEEN_LOOKS_MS = 250
 
 /** Starts without suspects. */
-export function startHealing({ client, taskQueue, logger, afterMs }: HealingParts): Healing {
+export function startHealing({ client, taskQueue, logger, afterMs, notes }: HealingParts): Healing {
   const ended = new AbortController()
+  setMaxListeners(0, ended.signal)
   const watched = new Set<string>()
   /** One at a time: if this build fails the new execution, too, it is the build that is broken, and no other session is touched. */
   let turn: Promise<void> = Promise.resolve()
   let isBuildBroken = false
 
-  async function watch(suspect: CachedExecution): Promise<void> {
+  async function watch(suspect: FailingExecution): Promise<void> {
+    let completedAt: string | undefined
     while (!ended.signal.aborted) {
       const broken = await examine(client, suspect).catch(notFound)
       if (!broken || isBuildBroken) return
+      completedAt ??= broken.completedAt
+      // Another build has completed the task. If the next one fails, too, the execution is suspected again.
+      if (completedAt !== broken.completedAt) return
       const dueInMs = broken.since + patienceFor(broken) - Date.now()
       if (dueInMs <= 0 && !broken.isBusy) return inTurn(() => heal(suspect))
       await sleep(dueInMs > 0 ? dueInMs : LOOK_AGAIN_MS, undefined, { signal: ended.signal, ref: false })
@@ -60,7 +77,7 @@ export function startHealing({ client, taskQueue, logger, afterMs }: HealingPart
     return turn
   }
 
-  async function heal(suspect: CachedExecution): Promise<void> {
+  async function heal(suspect: FailingExecution): Promise<void> {
     // Another worker may have healed it meanwhile.
     const broken = isBuildBroken ? undefined : await examine(client, suspect).catch(notFound)
     if (!broken || ended.signal.aborted) return
@@ -110,18 +127,25 @@ export function startHealing({ client, taskQueue, logger, afterMs }: HealingPart
     return undefined
   }
 
+  function suspect(execution: FailingExecution): void {
+    const { executionId } = execution
+    if (watched.has(executionId) || isBuildBroken) return
+    watched.add(executionId)
+    notes.note(execution)
+    watch(execution)
+      .catch((err: unknown) => {
+        // It is suspected again when its task fails again.
+        if (!ended.signal.aborted) logger.debug({ err, session: sessionIdOf(execution.workflowId) }, 'an execution could not be examined')
+      })
+      .finally(() => {
+        watched.delete(executionId)
+        if (!ended.signal.aborted) notes.forget(executionId)
+      })
+  }
+
   return {
-    suspect(execution) {
-      const { executionId } = execution
-      if (watched.has(executionId) || isBuildBroken) return
-      watched.add(executionId)
-      watch(execution)
-        .catch((err: unknown) => {
-          // It is suspected again when its task fails again.
-          if (!ended.signal.aborted) logger.debug({ err, session: sessionIdOf(execution.workflowId) }, 'an execution could not be examined')
-        })
-        .finally(() => watched.delete(executionId))
-    },
+    suspect,
+    serving: () => notes.earlier.forEach(suspect),
     end: () => ended.abort(),
   }
 }

@@ -4,7 +4,7 @@ import type { CompiledWorkerOptions } from '@temporalio/worker/lib/worker-option
 import type { WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
 import type { WorkflowBundleWithSourceMapAndFilename } from '@temporalio/worker/lib/workflow/workflow-worker-thread/input.js'
 import type { Logger } from '@temporalio/common'
-import type { CachedExecution } from '../../protocol.ts'
+import type { FailingExecution } from '../../protocol.ts'
 import { ACTIVATION_LIMIT_MS, limitedTo } from './activation-limit.ts'
 import { isCommittedAt, withCommittedQueries } from './committed-queries.ts'
 import { threadCode, workflowThreads } from './workflow-threads.ts'
@@ -30,7 +30,7 @@ export class SessionsWorker extends Worker {
   }
 
   /** Calls `listener` for each execution that core drops because something failed. */
-  onFailed(listener: (execution: CachedExecution) => void): void {
+  onFailed(listener: (execution: FailingExecution) => void): void {
     this.evictionsEmitter.on('eviction', (dropped: Dropped) => {
       const execution = failedBy(dropped)
       if (execution) listener(execution)
@@ -57,6 +57,8 @@ const ORDINARY: ReadonlySet<unknown> = new Set([
   null,
 ])
 
+const NO_REASON = 'its workflow task fails'
+
 /** The workflow ids of the executions in the caches of this process. */
 const held = new Map<string, string>()
 
@@ -72,8 +74,9 @@ function noting(creator: WorkflowCreator): WorkflowCreator {
 }
 
 /** The execution, if core drops it because something failed. Core names an execution by its run id alone. */
-function failedBy({ runId: executionId, evictJob }: Dropped): CachedExecution | undefined {
+function failedBy({ runId: executionId, evictJob }: Dropped): FailingExecution | undefined {
   const workflowId = held.get(executionId)
   held.delete(executionId)
-  return workflowId === undefined || ORDINARY.has(evictJob.reason) ? undefined : { workflowId, executionId }
+  if (workflowId === undefined || ORDINARY.has(evictJob.reason)) return undefined
+  return { workflowId, executionId, since: Date.now(), reason: evictJob.message || NO_REASON }
 }
