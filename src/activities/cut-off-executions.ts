@@ -1,6 +1,6 @@
 // Recovers what is not stored of executions that were ended: their events, or, if no worker can replay them or they never opened, what they
 // received and did.
-import type { Client } from '@temporalio/client'
+import { type Client, isGrpcServiceError } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
 import { queryEvents } from '../connect/session-queries.ts'
 import type { Unreplayable } from '../session/events.ts'
@@ -12,13 +12,14 @@ import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
 import type { Succession } from '../calls/activities.ts'
-import { endedInFailure, readUnstored, type EventsInStore } from './raw-histories.ts'
+import { endOf, readUnstored, type EventsInStore } from './raw-histories.ts'
 import { resend } from './resending.ts'
 
 /** A history of maximum size takes some seconds to replay. */
 const QUERY_TIMEOUT_MS = 30_000
 /** Shorter than the time after which `loading` reports what it waits for. */
 const BROKEN_QUERY_TIMEOUT_MS = 4_000
+const FAILED_PRECONDITION = 9
 
 interface Needs {
   store: Store
@@ -66,22 +67,24 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
   }
   let why: string | undefined
   try {
-    const hasFailed = await endedInFailure(sessionId, executionId, client)
+    const ended = await endOf(sessionId, executionId, client)
+    if (ended === 'unbegun') return await passOn(sessionId, executionId, needs)
+    const isFailing = ended === 'failing'
     // A worker of the build that wrote the history may be there, and answers soon. Others never answer.
-    const end = await endOf(sessionId, executionId, client, hasFailed ? BROKEN_QUERY_TIMEOUT_MS : QUERY_TIMEOUT_MS).catch(
+    const last = await lastEventOf(sessionId, executionId, client, isFailing ? BROKEN_QUERY_TIMEOUT_MS : QUERY_TIMEOUT_MS).catch(
       (error: unknown) => {
-        if (!hasFailed) throw error
+        if (!isFailing && !isRefusedForEver(error)) throw error
         why = unreplayable ?? textOf(error)
       },
     )
     if (why !== undefined) return await continueWithout(sessionId, executionId, why, needs)
-    if (!end) return await passOn(sessionId, executionId, needs)
+    if (!last) return await passOn(sessionId, executionId, needs)
     const head = (await store.head(sessionId)) ?? { seq: 0, digest: '' }
-    if (end.to.seq <= head.seq) return {}
-    const target = { sessionId, executionId, epoch: end.epoch, watermark: end.to }
-    for await (const entries of reader.parts(target, head, client)) await store.flush(sessionId, end.epoch, entries, { executionId })
+    if (last.to.seq <= head.seq) return {}
+    const target = { sessionId, executionId, epoch: last.epoch, watermark: last.to }
+    for await (const entries of reader.parts(target, head, client)) await store.flush(sessionId, last.epoch, entries, { executionId })
     logger.warn(
-      { session: sessionId, execution: executionId, events: end.to.seq - head.seq },
+      { session: sessionId, execution: executionId, events: last.to.seq - head.seq },
       'stored events of an execution that was ended before it could store them',
     )
   } catch (error) {
@@ -158,9 +161,16 @@ function unreadable(executionId: string, lost: string, why: string, cause?: unkn
   )
 }
 
+/**
+ * Whether the server refuses to ask a worker: three attempts of the newest workflow task of the execution failed or timed out. Once it has
+ * ended, that does not change.
+ */
+const isRefusedForEver = (error: unknown): boolean =>
+  error instanceof Error && isGrpcServiceError(error.cause) && error.cause.code === FAILED_PRECONDITION
+
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** The last event of the execution; undefined if it never opened. */
-function endOf(sessionId: string, executionId: string, client: Client, timeoutMs: number): Promise<EventsPage | undefined> {
+function lastEventOf(sessionId: string, executionId: string, client: Client, timeoutMs: number): Promise<EventsPage | undefined> {
   return queryEvents(client, { sessionId, executionId }, { after: Number.MAX_SAFE_INTEGER }, timeoutMs)
 }

@@ -29,14 +29,18 @@ export interface Unstored {
 /** One result of an activity carries the answers to the session that continues. */
 const MAX_ANSWERS_BYTES = 1_500_000
 
-/** Whether the execution was ended while its newest workflow task could not be completed. Queries of it fail, or are never answered. */
-export async function endedInFailure(sessionId: string, executionId: string, client: Client): Promise<boolean> {
+/**
+ * How far an execution was when it was ended. `unbegun`: it has never completed a workflow task, so it made no events. `failing`: its newest
+ * task could not be completed. Queries of either fail, or are never answered.
+ */
+export async function endOf(sessionId: string, executionId: string, client: Client): Promise<'unbegun' | 'failing' | 'ordinary'> {
   const { namespace } = client.options
+  let isFailing = false
   for await (const event of newestFirst(client.workflowService, { namespace, workflowId: workflowIdOf(sessionId), executionId })) {
-    if (event.workflowTaskCompletedEventAttributes) return false
-    if (event.workflowTaskFailedEventAttributes) return true
+    if (event.workflowTaskCompletedEventAttributes) return isFailing ? 'failing' : 'ordinary'
+    isFailing ||= event.workflowTaskFailedEventAttributes != null
   }
-  return false
+  return 'unbegun'
 }
 
 /** The signals that an execution received, oldest first. */

@@ -89,6 +89,7 @@ export type CallModelResult = CallReport &
         stopReason: StopReason
         usage: Usage
         model: string
+        provider?: string
         /** The price that the Model states. */
         price?: ModelPrice
         calls: Resolution[]
@@ -142,6 +143,7 @@ export type CompactResult = StepReport &
         messages: number
         resultBytes?: number
         model?: string
+        provider?: string
         usage?: Usage
         price?: ModelPrice
         /** Another piece follows. */

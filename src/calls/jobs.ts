@@ -61,7 +61,7 @@ export interface Ticket {
 /** A model's checked answer; `hooks`: the hooks that ran before its request. */
 export type ModelAnswer = Pick<
   CallModelResult & { kind: 'completed' },
-  'content' | 'stopReason' | 'usage' | 'model' | 'price' | 'spent' | 'promptDigest' | 'hooks' | 'replaced'
+  'content' | 'stopReason' | 'usage' | 'model' | 'provider' | 'price' | 'spent' | 'promptDigest' | 'hooks' | 'replaced'
 >
 
 /** One job. */
@@ -90,6 +90,7 @@ export type JobOutcome =
 /** A finished request to a model. */
 export interface TimedRequest {
   model: string
+  provider?: string
   ms: number
   /** Milliseconds until the first piece of a streamed answer. */
   firstMs?: number

@@ -78,7 +78,7 @@ function checkedProgress(value: Json): Json {
 export function failedAttempt(
   attempt: number,
   error: unknown,
-  about: Pick<FailedAttempt, 'retryable' | 'nextDelayMs' | 'worker' | 'model' | 'spent' | 'unexpected'>,
+  about: Pick<FailedAttempt, 'retryable' | 'nextDelayMs' | 'worker' | 'model' | 'provider' | 'spent' | 'unexpected'>,
 ): FailedAttempt {
   const isError = error instanceof Error
   const code = isError ? textOf(() => (error as { code?: unknown }).code, 'string') : ''

@@ -28,6 +28,8 @@ export interface FailedAttempt {
   worker?: string
   /** For a model call: the `name` of the model that failed, if one was called. */
   model?: string
+  /** For a model call: the `provider` of that model, if it names one. */
+  provider?: string
   /** For a model call under a budget: its cost. Absent: it cost nothing. */
   spent?: Cost
   /**

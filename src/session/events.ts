@@ -99,6 +99,8 @@ export type EventBody =
       turn: number
       attempt: number
       model: string
+      /** The provider that the Model names; absent: it names none. */
+      provider?: string
       /** As the model sent it, with the model's tool_use ids. */
       content: AssistantBlock[]
       stopReason: StopReason
@@ -141,6 +143,7 @@ export type EventBody =
       /** Earlier calls' results that the model still sees are shortened to this many bytes. */
       resultBytes?: number
       model?: string
+      provider?: string
       usage?: Usage
       price?: ModelPrice
       /** As in `model_completed`. */

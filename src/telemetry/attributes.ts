@@ -5,7 +5,7 @@ import { defined } from '../session/defined.ts'
 import type { SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import { paidCallIn } from '../session/spending/paid-call.ts'
-import { costOf, providerOf } from '../session/spending/prices.ts'
+import { type CalledModel, costOf, providerOf } from '../session/spending/prices.ts'
 import type { Usage } from '../session/content.ts'
 import type { Attributes, AttributeValue } from './span.ts'
 import { beginningOf } from '../session/beginning.ts'
@@ -25,14 +25,27 @@ export function usageAttributes(usage: Usage): Attributes {
   })
 }
 
-/** What is known about a model from its name. The convention requires a provider. */
-export function modelAttributes(model: string | undefined): Attributes {
-  return present({ 'gen_ai.request.model': model, 'gen_ai.provider.name': providerName(model) })
+/** What is known about the model of a call. The convention requires a provider. */
+export function modelAttributes(called: CalledModel): Attributes {
+  return present({ 'gen_ai.request.model': called.model, 'gen_ai.provider.name': providerName(called) })
 }
 
-/** The convention's values that the names of models indicate; Bedrock's ids begin with the vendor, perhaps after a region. */
-const PROVIDERS: readonly [RegExp, string][] = [
-  [/^(?:[a-z]{2,6}\.)?(?:anthropic|amazon|meta|mistral|cohere|deepseek|ai21)\./, 'aws.bedrock'],
+/** Bedrock's ids begin with the vendor, perhaps after a region. */
+const ON_BEDROCK = /^(?:[a-z]{2,6}\.)?(?:anthropic|amazon|meta|mistral|cohere|deepseek|ai21)\./
+
+/** The convention's names of providers, by how Models and the AI SDK's packages name them. A provider with another name keeps its own. */
+const NAMED: readonly [RegExp, string][] = [
+  [/vertex/, 'gcp.vertex_ai'],
+  [/bedrock/, 'aws.bedrock'],
+  [/^azure/, 'azure.ai.openai'],
+  [/^google/, 'gcp.gemini'],
+  [/^mistral/, 'mistral_ai'],
+  [/^xai/, 'x_ai'],
+  [/^moonshot/, 'moonshot_ai'],
+]
+
+/** The convention's names of providers that the names of models indicate. */
+const INDICATED: readonly [RegExp, string][] = [
   [/^(?:mistral|magistral|ministral|codestral|devstral|pixtral)-/, 'mistral_ai'],
   [/^grok-/, 'x_ai'],
   [/^deepseek-/, 'deepseek'],
@@ -41,11 +54,12 @@ const PROVIDERS: readonly [RegExp, string][] = [
   [/^(?:kimi|moonshot)-/, 'moonshot_ai'],
 ]
 
-/** The provider of a model by the convention, as far as the model's name tells: `_OTHER` for others. */
-export function providerName(model: string | undefined): string {
-  if (model === undefined) return '_OTHER'
-  const known = providerOf(model)
-  return (known === 'google' ? 'gcp.gemini' : known) ?? PROVIDERS.find(([begins]) => begins.test(model))?.[1] ?? '_OTHER'
+/** The provider of a model by the convention: the one that the Model names, or that its name indicates; `_OTHER` if neither is known. */
+export function providerName({ model = '', provider }: CalledModel): string {
+  if (ON_BEDROCK.test(model)) return 'aws.bedrock'
+  const known = providerOf({ model, provider })
+  const named = NAMED.find(([names]) => names.test(provider ?? '') || names.test(known ?? ''))?.[1]
+  return named ?? known ?? INDICATED.find(([begins]) => begins.test(model))?.[1] ?? '_OTHER'
 }
 
 /** What the event cost, if the price is known. */

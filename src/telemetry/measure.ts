@@ -4,7 +4,7 @@ import type { FailedAttempt } from '../session/call-facts.ts'
 import type { SessionEvent } from '../session/events.ts'
 import { leavesByItself } from '../session/recovery/recovery.ts'
 import { paidCallIn } from '../session/spending/paid-call.ts'
-import { costOf } from '../session/spending/prices.ts'
+import { type CalledModel, costOf } from '../session/spending/prices.ts'
 import { tokensIn } from '../session/spending/spend.ts'
 import { providerName } from './attributes.ts'
 import type { Labels, Measurement } from './instruments.ts'
@@ -73,18 +73,18 @@ function recovery(
 }
 
 /** The labels that the convention defines for a model call. */
-export function modelLabels(model: string): Labels {
+export function modelLabels(called: CalledModel & { model: string }): Labels {
   return {
     'gen_ai.operation.name': 'chat',
-    'gen_ai.provider.name': providerName(model),
-    'gen_ai.request.model': model,
+    'gen_ai.provider.name': providerName(called),
+    'gen_ai.request.model': called.model,
   }
 }
 
 function paidMeasurements(event: SessionEvent, ofAgent: Labels): Measurement[] {
   const paid = paidCallIn(event)
   if (!paid) return []
-  const labels = { ...ofAgent, ...modelLabels(paid.model) }
+  const labels = { ...ofAgent, ...modelLabels(paid) }
   const usd = costOf(paid)?.usd
   return [...tokenMeasurements(paid.usage, labels), ...(usd === undefined ? [] : [{ name: 'pawl.usd', value: usd, labels } as const])]
 }

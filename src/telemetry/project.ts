@@ -6,6 +6,7 @@ import { apply, initialState } from '../session/fold/fold.ts'
 import { type Cut, cutOf, type NewestRun, NO_RUN } from '../session/past/cut.ts'
 import { rests } from '../session/rest.ts'
 import { callerIn } from '../session/protocol/traceparent.ts'
+import type { CalledModel } from '../session/spending/prices.ts'
 import type { RunState, SessionState } from '../session/state.ts'
 import {
   contentAttribute,
@@ -299,9 +300,9 @@ function cutAttributes({ after, run, outcomes }: Cut, event: SessionEvent): Attr
 type OfModel = EventOf<'model_completed' | 'model_attempt_failed'>
 
 function modelSpan(tracked: Tracked, event: EventOf<'model_completed'>, { contents }: ProjectOptions): Span {
-  const { model, usage, stopReason, content } = event
+  const { usage, stopReason, content } = event
   countUsage(tracked.open, usage, event)
-  return askedSpan(tracked, event, event.attempt, model, {
+  return askedSpan(tracked, event, event, {
     'gen_ai.response.finish_reasons': [stopReason],
     ...usageAttributes(usage),
     ...costAttributes(event),
@@ -310,14 +311,15 @@ function modelSpan(tracked: Tracked, event: EventOf<'model_completed'>, { conten
 }
 
 function failedModelSpan(tracked: Tracked, event: EventOf<'model_attempt_failed'>): Span {
-  const { attempt, class: type, code, message, model, nextDelayMs = 0 } = event.error
-  const asked = askedSpan(tracked, event, attempt, model, {})
+  const { class: type, code, message, nextDelayMs = 0 } = event.error
+  const asked = askedSpan(tracked, event, event.error, {})
   const turn = tracked.open?.turn
   if (turn) turn.nextAt = event.at + nextDelayMs
   return { ...asked, error: { type: code ?? type, message }, events: [exceptionOf(event)] }
 }
 
-function askedSpan(tracked: Tracked, event: OfModel, attempt: number, model: string | undefined, attributes: Attributes): Span {
+function askedSpan(tracked: Tracked, event: OfModel, called: CalledModel & { attempt: number }, attributes: Attributes): Span {
+  const { attempt, model } = called
   const turn = tracked.open?.turn
   if (turn) turn.attempts = attempt
   return span(
@@ -328,7 +330,7 @@ function askedSpan(tracked: Tracked, event: OfModel, attempt: number, model: str
       name: model === undefined ? 'chat' : `chat ${model}`,
       kind: 'client',
       startedAt: turn?.nextAt ?? event.at,
-      attributes: { 'gen_ai.operation.name': 'chat', ...modelAttributes(model), 'pawl.attempt': attempt, ...attributes },
+      attributes: { 'gen_ai.operation.name': 'chat', ...modelAttributes(called), 'pawl.attempt': attempt, ...attributes },
     },
   )
 }
@@ -336,7 +338,8 @@ function askedSpan(tracked: Tracked, event: OfModel, attempt: number, model: str
 /** The span of a model call that summarises the conversation. */
 function compactionSpan(tracked: Tracked, event: EventOf<'compacted' | 'model_attempt_failed'>): Span {
   const failed = event.type === 'model_attempt_failed' ? event.error : undefined
-  const { model, attempt } = failed ?? (event as EventOf<'compacted'>)
+  const called = failed ?? (event as EventOf<'compacted'>)
+  const { model, attempt } = called
   const usage = event.type === 'compacted' ? event.usage : undefined
   if (usage) countUsage(tracked.open, usage, event)
   const turn = tracked.open?.turn
@@ -350,7 +353,7 @@ function compactionSpan(tracked: Tracked, event: EventOf<'compacted' | 'model_at
       startedAt: turn?.nextAt ?? event.at,
       attributes: {
         'gen_ai.operation.name': 'chat',
-        ...modelAttributes(model),
+        ...modelAttributes(called),
         'pawl.attempt': attempt,
         'pawl.purpose': 'compaction',
         ...(usage && usageAttributes(usage)),

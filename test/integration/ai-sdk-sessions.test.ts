@@ -72,6 +72,7 @@ describe('a session with a model of the AI SDK', () => {
     expect(await (await session.send('where is A7?')).result()).toMatchObject({ text: 'It is on its way.', model: openai.answers })
     await (await session.send('thanks')).result()
     const [first] = ofType(await eventsOf(session), 'model_completed')
+    expect(first?.provider).toBe('openai.responses')
     expect(first?.content).toEqual([
       {
         type: 'thinking',

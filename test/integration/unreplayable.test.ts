@@ -1,4 +1,4 @@
-// Sessions whose workflow's history no worker can replay, because another build with other workflow code wrote it.
+// Sessions whose workflow's history no worker can replay, because another build with other workflow code wrote it, or none has begun it.
 import { fileURLToPath } from 'node:url'
 import type { Agent } from 'pawl'
 import type { CreateWorkerOptions } from 'pawl/worker'
@@ -78,17 +78,32 @@ describe.each([
     expect(heard(played)).toEqual(['one', 'three', 'two'])
   })
 
-  it('a session whose worker died with the first task that fails continues by itself', { timeout: 120_000 }, async () => {
-    worker = await here.startWorker({ agents: [player.agent as Agent], ...before })
-    const played: Played = player.play(here.pawl, { model: () => 'hello' })
-    await (await played.session.send('one')).result(TIMEOUT)
-    await worker.stop()
-    const two = await played.session.send('two')
-    await loseTask(here, played)
-    worker = await here.startWorker({ agents: [player.agent as Agent], ...after, ...SOON })
-    await two.result(TIMEOUT)
-    expect(heard(played)).toEqual(['one', 'two'])
-    expect(await hasFailedTask(played.id)).toBe(false)
+  describe('whose worker died with the first task that fails', () => {
+    async function lost(options: Partial<CreateWorkerOptions>) {
+      worker = await here.startWorker({ agents: [player.agent as Agent], ...before })
+      const played: Played = player.play(here.pawl, { model: () => 'hello' })
+      await (await played.session.send('one')).result(TIMEOUT)
+      await worker.stop()
+      const two = await played.session.send('two')
+      await loseTask(here, played)
+      worker = await here.startWorker({ agents: [player.agent as Agent], ...after, ...options })
+      return { played, two }
+    }
+
+    it('a session whose worker died with the first task that fails continues by itself', { timeout: 120_000 }, async () => {
+      const { played, two } = await lost(SOON)
+      await two.result(TIMEOUT)
+      expect(heard(played)).toEqual(['one', 'two'])
+    })
+
+    it('a session whose worker died with the first task that fails continues after it was terminated', { timeout: 120_000 }, async () => {
+      const { played, two } = await lost({ healAfter: false })
+      await until('another attempt fails', async () => ((await workflowOf(played.id).describe()).raw.pendingWorkflowTask?.attempt ?? 0) > 2)
+      await workflowOf(played.id).terminate('by an operator')
+      const three = await played.session.send('three')
+      await Promise.all([two.result(TIMEOUT), three.result(TIMEOUT)])
+      expect(heard(played)).toEqual(['one', 'three', 'two'])
+    })
   })
 
   it('a session that no worker can replay continues by itself, and says in one row what happened', { timeout: 180_000 }, async () => {
@@ -105,6 +120,16 @@ describe.each([
       { kind: 'session_resumed', details: { unreplayable: executionId }, note: expect.stringContaining('TMPRL1100') },
     ])
   })
+})
+
+it('a session that was terminated before any worker had it answers every message', { timeout: 120_000 }, async () => {
+  const played = player.play(here.pawl, { model: () => 'hello' })
+  const one = await played.session.send('one')
+  await workflowOf(played.id).terminate('by an operator')
+  const two = await played.session.send('two')
+  worker = await here.startWorker({ agents: [player.agent as Agent] })
+  await Promise.all([one.result(TIMEOUT), two.result(TIMEOUT)])
+  expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked')).sort()).toEqual(['one', 'two'])
 })
 
 it('a call that ran while the deploy broke its session is not repeated, and its result counts', { timeout: 180_000 }, async () => {

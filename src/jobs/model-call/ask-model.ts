@@ -27,15 +27,12 @@ import { unlessAborted } from '../../waiting/unless-aborted.ts'
 
 /** The model failed, or the function that chooses it failed: another model may answer the same request. */
 export class ModelFailed extends Error {
-  /** The model's name, if it was called. */
-  readonly model: string | undefined
-  /** The cost of the call, if the agent has a budget. */
-  readonly spent: Cost | undefined
+  /** The model's name, if it was called, its provider, and the cost of the call, if the agent has a budget. */
+  readonly call: Pick<FailedAttempt, 'model' | 'provider' | 'spent'>
 
-  constructor(cause: unknown, model: string | undefined, spent: Cost | undefined) {
+  constructor(cause: unknown, call: ModelFailed['call'] = {}) {
     super('The model failed.', { cause })
-    this.model = model
-    this.spent = spent
+    this.call = call
   }
 }
 
@@ -74,6 +71,7 @@ export async function askModel(
   { request, attempt, ctx, signal, gates, check, budget, onDelta, onEnd }: RequestOfAttempt,
 ): Promise<ModelAnswer> {
   let name: string | undefined
+  let provider: string | undefined
   let gate: string | undefined
   let call: BudgetedCall | undefined
   let response: ModelResponse | undefined
@@ -84,13 +82,14 @@ export async function askModel(
     const { afterMs, wasShut } = await waitAtGate(gates, gate, callOf(request), signal)
     if (afterMs > 0) throw new Gated(afterMs)
     name = modelName(model.name) ?? 'unknown'
-    const provider = modelName(model.provider) ?? name
-    const readable = { ...request, messages: readableBy(provider, request.messages) }
+    provider = modelName(model.provider)
+    const reader = provider ?? name
+    const readable = { ...request, messages: readableBy(reader, request.messages) }
     // An unavailable server must not hold the call past the run's deadline.
     call = budget && (await unlessAborted(signal, reserveFor(model, readable, budget)))
     signal.throwIfAborted()
     call?.sent()
-    const watch = stopwatch(name, signal, onEnd)
+    const watch = stopwatch({ model: name, ...defined({ provider }) }, signal, onEnd)
     let hasWarned = false
     const heard = (piece: ModelDelta): void => {
       if (response || signal.aborted) return
@@ -112,11 +111,11 @@ export async function askModel(
     if (wasShut) gates.accepted(gate)
     const { notes, content, ...answered } = checkResponse(response, model)
     for (const note of notes) ctx.log.warn({ agent: agent.name }, note)
-    return { ...answered, ...call?.recorded(answered, response), content: withProvider(provider, content) }
+    return { ...answered, ...call?.recorded(answered, response), ...defined({ provider }), content: withProvider(reader, content) }
   } catch (error) {
     if (isBeforeModel(error) || (error instanceof AttemptLost && !call)) throw error
     if (gate !== undefined) noteRefusal(gates, gate, agent.retry, error)
-    throw new ModelFailed(error, name, call?.lost(error, response))
+    throw new ModelFailed(error, defined({ model: name, provider, spent: call?.lost(error, response) }))
   }
 }
 
@@ -124,10 +123,10 @@ const NO_DELTA =
   'watchers do not see what the model says: onDelta was given something other than { type: "text", index, text }, { type: "thinking", index, thinking } or { type: "tool_input", index, partialJson }'
 
 /** Times a request. */
-function stopwatch(model: string, signal: AbortSignal, onEnd: RequestOfAttempt['onEnd']) {
+function stopwatch(asked: Pick<TimedRequest, 'model' | 'provider'>, signal: AbortSignal, onEnd: RequestOfAttempt['onEnd']) {
   const begunAt = performance.now()
   let firstMs: number | undefined
-  const end = (error?: string): void => onEnd({ model, ms: performance.now() - begunAt, ...defined({ firstMs, error }) })
+  const end = (error?: string): void => onEnd({ ...asked, ms: performance.now() - begunAt, ...defined({ firstMs, error }) })
   return {
     first(): void {
       firstMs ??= performance.now() - begunAt
@@ -153,7 +152,7 @@ function isBeforeModel(error: unknown): boolean {
 
 /** The cost of the call that ended with this error; undefined: nothing, or unknown here. */
 export function spentWith(thrown: unknown): Cost | undefined {
-  return thrown instanceof ModelFailed ? thrown.spent : undefined
+  return thrown instanceof ModelFailed ? thrown.call.spent : undefined
 }
 
 const callOf = ({ sessionId, run, turn }: ModelRequest): string => `${sessionId} ${run} ${turn}`
@@ -163,7 +162,7 @@ async function chosenModel(agent: AsksModel, to: Fallback | undefined, ctx: Agen
   try {
     return await modelOf(agent, to, ctx)
   } catch (error) {
-    throw new ModelFailed(error, undefined, undefined)
+    throw new ModelFailed(error)
   }
 }
 
@@ -200,12 +199,12 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failin
       ...(thrown.isAssumed && { assumed: true }),
       ...defined({ raise: thrown.raise }),
     }
-  const { cause: error, model } = thrown instanceof ModelFailed ? thrown : { cause: thrown }
+  const { cause: error, call = {} } = thrown instanceof ModelFailed ? thrown : { cause: thrown }
   const told = isModelError(error) ? error : undefined
   // Asked for again, an answer without the calls that it announces may have them: once.
   const isTold = (told !== undefined || error instanceof PawlError) && told?.code !== 'calls_missing'
   const unexpected = isTold || isOutage(error) ? undefined : unexpectedDigest(error)
-  const failed = failedAttempt(attempt.number, error, { retryable: false, worker, ...defined({ model, spent, unexpected }) })
+  const failed = failedAttempt(attempt.number, error, { retryable: false, worker, ...call, ...defined({ spent, unexpected }) })
   // The same unexpected error twice in a row is a fault of the code: nothing outside will end it.
   const isFault = unexpected !== undefined && unexpected === attempt.unexpected
   const retryable = told?.retryable !== false && !isFault

@@ -125,14 +125,17 @@ async function summarised(transcript: Transcript, cut: CompactionCut, summariser
     } catch (error) {
       if (!(error instanceof ModelFailed) || !isOverflow(error.cause) || halved >= MAX_HALVINGS) throw error
       // A smaller piece may fit, and the retry needs no delay.
-      const about = { retryable: true, nextDelayMs: 0, worker: needs.worker, ...defined({ model: error.model, spent: error.spent }) }
+      const about = { retryable: true, nextDelayMs: 0, worker: needs.worker, ...error.call }
       job.attempt.failed.push(failedAttempt(job.attempt.number, error.cause, about))
       job.attempt.number += 1
     }
   }
 }
 
-type Written = Pick<CompactResult & { kind: 'compacted' }, 'model' | 'usage' | 'price' | 'spent'> & { text: string; to: number }
+type Written = Pick<CompactResult & { kind: 'compacted' }, 'model' | 'provider' | 'usage' | 'price' | 'spent'> & {
+  text: string
+  to: number
+}
 
 /** Has the first piece of the messages before `to` summarised. */
 async function summaryOf(
@@ -188,11 +191,12 @@ async function summaryOf(
     },
   })
   const text = textOf(answer.content).trim()
-  const { model, usage, price, spent } = answer
+  const { model, provider, usage, price, spent } = answer
   if (text === '' || answer.stopReason === 'refusal') {
-    throw new ModelFailed(noSummary(answer.stopReason), model, isBudgeted ? costOfAnswer(answer) : undefined)
+    const cost = isBudgeted ? costOfAnswer(answer) : undefined
+    throw new ModelFailed(noSummary(answer.stopReason), { model, ...defined({ provider, spent: cost }) })
   }
-  return { to: end, text, model, usage, ...defined({ price, spent }) }
+  return { to: end, text, model, usage, ...defined({ provider, price, spent }) }
 }
 
 function noSummary(stopReason: string): ModelError {

@@ -6,7 +6,6 @@ import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { sentIndexes } from '../../session/transcript/model-messages.ts'
 import { contentIn, isSameContent } from '../../session/transcript/replaced.ts'
 import type { Transcript } from '../../session/transcript/transcript.ts'
-import { defined } from '../../session/defined.ts'
 import { failedAttempt } from '../attempt.ts'
 import type { AttemptSoFar, ModelAnswer } from '../../calls/jobs.ts'
 import { ModelFailed } from './ask-model.ts'
@@ -37,8 +36,8 @@ export async function askWithoutRefused({ transcript, attempt, worker, ask }: As
     for (const content of suspects(transcript, refusal)) {
       try {
         const answer = await ask(leavingOut(transcript, content, refusal.reason))
-        for (const { cause, model, spent } of refusals) {
-          const about = { retryable: true, nextDelayMs: 0, worker, ...defined({ model, spent }) }
+        for (const { cause, call } of refusals) {
+          const about = { retryable: true, nextDelayMs: 0, worker, ...call }
           attempt.failed.push(failedAttempt(attempt.number++, cause, about))
         }
         return { ...answer, replaced: { content, reason: refusal.reason } }

@@ -6,7 +6,6 @@ import { isModelError } from '../../agent/errors.ts'
 import type { Model, ModelRequest } from '../../agent/model.ts'
 import type { Logger } from '../../agent/tool.ts'
 import { bytesBesides, bytesOfRequest, isDue, mayForce, requestTokens } from '../../session/transcript/compaction.ts'
-import { defined } from '../../session/defined.ts'
 import type { Transcript } from '../../session/transcript/transcript.ts'
 import { ModelFailed } from './ask-model.ts'
 import { failedAttempt } from '../attempt.ts'
@@ -72,7 +71,7 @@ export function sizing(
       } catch (error) {
         const refused = error instanceof ModelFailed ? error : undefined
         if (!refused || !isOverflow(refused.cause) || !mayForce(transcript, { run, turn })) throw error
-        const about = { retryable: true, nextDelayMs: 0, worker, ...defined({ model: refused.model, spent: refused.spent }) }
+        const about = { retryable: true, nextDelayMs: 0, worker, ...refused.call }
         attempt.failed.push(failedAttempt(attempt.number, refused.cause, about))
         const estimate = requestTokens(transcript, besides)
         const size = window ?? Math.ceil(estimate * UNKNOWN_WINDOW)

@@ -7,6 +7,7 @@ import type { ModelPrice } from './model-price.ts'
 /** A model call that was paid for. */
 export interface PaidCall {
   model: string
+  provider?: string
   usage: Usage
   at: number
   price?: ModelPrice
@@ -17,10 +18,10 @@ export interface PaidCall {
 /** The call that the event records; undefined if it records none. */
 export function paidCallIn(event: SessionEvent): PaidCall | undefined {
   if (event.type === 'model_completed') {
-    const { model, usage, at, price } = event
-    return { model, usage, at, ...defined({ price }) }
+    const { model, provider, usage, at, price } = event
+    return { model, usage, at, ...defined({ provider, price }) }
   }
   if (event.type !== 'compacted' || event.usage === undefined) return undefined
-  const { model = 'unknown', usage, at, price } = event
-  return { model, usage, at, ...defined({ price }), purpose: 'compaction' }
+  const { model = 'unknown', provider, usage, at, price } = event
+  return { model, usage, at, ...defined({ provider, price }), purpose: 'compaction' }
 }

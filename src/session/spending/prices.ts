@@ -276,9 +276,19 @@ const PROVIDERS: readonly [RegExp, string][] = [
   [/^gemini-/, 'google'],
 ]
 
-/** The provider that the beginning of a model's name indicates; null if it is unknown. */
-export function providerOf(model: string): string | null {
-  return PROVIDERS.find(([begins]) => begins.test(model))?.[1] ?? null
+/** A model that was called: its name, and the provider that the Model names. */
+export interface CalledModel {
+  model?: string | undefined
+  provider?: string | undefined
+}
+
+/** Gateways to models of many providers. */
+const GATEWAYS = /^(?:gateway|openrouter)\b/
+
+/** The provider without its interface (`openai` of `openai.responses`), or the one that the model's name indicates; null if neither is known. */
+export function providerOf({ model = '', provider }: CalledModel): string | null {
+  const [named] = provider === undefined || GATEWAYS.test(provider) ? [] : provider.split('.', 1)
+  return named ?? PROVIDERS.find(([begins]) => begins.test(model))?.[1] ?? null
 }
 
 /** The cost of an answer: at the price that its Model declared, otherwise by the table. `since`: the first day of the table's price. */

@@ -160,13 +160,14 @@ function usageRow({ seq, run, turn }: EventOf<'model_completed' | 'compacted'>, 
   const { model, usage, at, purpose = null } = spent
   const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
   const cost = costOf(spent)
+  const provider = providerOf(spent)
   return {
     seq,
     run,
     turn,
     purpose,
     model: safeKey(model),
-    provider: providerOf(model),
+    provider: provider === null ? null : safeKey(provider),
     input_tokens,
     output_tokens,
     cache_creation_input_tokens,

@@ -139,7 +139,7 @@ const APPLIED: { readonly [T in EventType]?: (session: SessionColumns, event: Ev
   },
   model_completed(session, event) {
     session.model = event.model
-    session.provider = providerOf(event.model)
+    session.provider = providerOf(event)
     countCall(session, event)
   },
   compacted: countCall,

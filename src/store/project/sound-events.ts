@@ -67,6 +67,7 @@ const FAILED_ATTEMPT = record({
   nextDelayMs: optional(duration),
   worker: optional(text),
   model: optional(text),
+  provider: optional(text),
   unexpected: optional(flag),
 })
 const STEP = { id: text, title: text, postconditions: optional(text) }
@@ -141,6 +142,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     ...TURN,
     attempt: count,
     model: text,
+    provider: optional(text),
     content: blocks,
     stopReason: anything,
     usage: USAGE,
@@ -164,6 +166,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     forced: optional(flag),
     resultBytes: optional(large),
     model: optional(text),
+    provider: optional(text),
     usage: optional(USAGE),
     price: anything,
     spent: anything,

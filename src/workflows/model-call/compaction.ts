@@ -35,10 +35,11 @@ function summarisePiece(session: Session, run: RunState, tooLarge: TooLarge): Pr
     attempts: countAttempts((error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error, purpose: 'compaction' })),
     schedule: (activities, input) => activities.compact({ ...input, tooLarge }),
     answered(result) {
-      const { attempt, upToSeq, summary, messages, resultBytes, model, usage, price, spent, more } = result
+      const { attempt, upToSeq, summary, messages, resultBytes, model, provider, usage, price, spent, more } = result
       const { tokens, window, forced } = tooLarge
-      const about = { attempt, upToSeq, summary, messages, tokens, window, ...defined({ forced, resultBytes, model, usage, price, spent }) }
-      journal.append({ type: 'compacted', run: number, turn, ...about })
+      const about = { attempt, upToSeq, summary, messages, tokens, window }
+      const call = defined({ forced, resultBytes, model, provider, usage, price, spent })
+      journal.append({ type: 'compacted', run: number, turn, ...about, ...call })
       return { end: 'compacted', more: more === true }
     },
   })

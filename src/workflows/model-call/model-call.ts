@@ -52,7 +52,8 @@ function recordAnswer(
 ): void {
   const { replaced, ...answer } = result
   if (replaced) journal.append({ type: 'content_replaced', run, turn, ...replaced })
-  const { attempt, content, stopReason, usage, model, price, calls, hooksOfAnswer, metadata, promptDigest, outputProblem, spent } = answer
+  const { attempt, content, stopReason, usage, model, calls, hooksOfAnswer, metadata } = answer
+  const { provider, price, promptDigest, outputProblem, spent } = answer
   const about = {
     attempt,
     model,
@@ -61,7 +62,7 @@ function recordAnswer(
     usage,
     calls,
     ...(metadata && { metadata }),
-    ...defined({ price, promptDigest, outputProblem, spent }),
+    ...defined({ provider, price, promptDigest, outputProblem, spent }),
   }
   journal.append({ type: 'model_completed', run, turn, ...about })
   recordHooks(journal, run, hooksOfAnswer)

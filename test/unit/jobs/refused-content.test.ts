@@ -42,7 +42,7 @@ async function ask(messages: Message[], { say = REFUSED, bad = /bad/, status = 4
     ask: async (given) => {
       const sent = messagesFor(given)
       requests.push(sent)
-      if (bad.test(JSON.stringify(sent))) throw new ModelFailed(new ModelError(code, say, { retryable: false, status }), 'm', undefined)
+      if (bad.test(JSON.stringify(sent))) throw new ModelFailed(new ModelError(code, say, { retryable: false, status }), { model: 'm' })
       return { content: [], stopReason: 'end_turn' } as unknown as ModelAnswer
     },
   }).catch((error: unknown) => error as ModelFailed)

@@ -30,7 +30,12 @@ describe('the price of a call', () => {
     expect(priceOf('gpt-5.4-2026-03-05', short, at)).toEqual({ usd: 0.0125, since: '2026-03-05' })
     expect(priceOf('gpt-5.4', { ...short, input_tokens: 300_000 }, at)?.usd).toBe(1.51625)
     expect(priceOf('gemini-2.5-pro', short, at)).toEqual({ usd: 0.0075, since: '2025-06-17' })
-    expect(['gpt-5.4', 'o3', 'gemini-3.5-flash', 'oracle-1'].map(providerOf)).toEqual(['openai', 'openai', 'google', null])
+    expect(['gpt-5.4', 'o3', 'gemini-3.5-flash', 'oracle-1'].map((model) => providerOf({ model }))).toEqual([
+      'openai',
+      'openai',
+      'google',
+      null,
+    ])
   })
 
   it('the Model’s declared price of a call overrides the table; an invalid declaration is ignored', () => {
@@ -45,7 +50,7 @@ describe('the price of a call', () => {
   it('the price of a call is not guessed for an unknown model', () => {
     expect(priceOf('scripted', usage, at)).toBeUndefined()
     expect(priceOf('claude-opus-99', usage, at)).toBeUndefined()
-    expect([providerOf('claude-opus-99'), providerOf('scripted')]).toEqual(['anthropic', null])
+    expect([providerOf({ model: 'claude-opus-99' }), providerOf({ model: 'scripted' })]).toEqual(['anthropic', null])
   })
 
   it('the price of a call comes from a table that is sorted by date', () => {

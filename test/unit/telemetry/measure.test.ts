@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import { boundedLabels } from '../../../src/telemetry/labels.ts'
+import { defined } from '../../../src/session/defined.ts'
 import { modelAttributes } from '../../../src/telemetry/attributes.ts'
 import { measurementsOf } from '../../../src/telemetry/measure.ts'
 
@@ -48,15 +49,20 @@ describe('an event', () => {
   })
 
   it.each([
-    ['claude-sonnet-5-5', 'anthropic'],
-    ['gpt-5.6', 'openai'],
-    ['gemini-3.6-flash', 'gcp.gemini'],
-    ['eu.anthropic.claude-sonnet-5-5-v1:0', 'aws.bedrock'],
-    ['mistral-large-3', 'mistral_ai'],
-    ['my-own-model', '_OTHER'],
-  ])('an event names the provider of %s as the convention does', (model, provider) => {
-    expect(measured({ type: 'model_completed', model, usage, content: [] })[0]?.labels).toMatchObject({ 'gen_ai.provider.name': provider })
-    expect(modelAttributes(model)).toEqual({ 'gen_ai.request.model': model, 'gen_ai.provider.name': provider })
+    ['claude-sonnet-5-5', undefined, 'anthropic'],
+    ['claude-sonnet-5-5', 'vertex.anthropic.messages', 'gcp.vertex_ai'],
+    ['gpt-5.6', undefined, 'openai'],
+    ['gpt-5.6', 'azure.responses', 'azure.ai.openai'],
+    ['gpt-5.6', 'gateway', 'openai'],
+    ['gemini-3.6-flash', 'google.generative-ai', 'gcp.gemini'],
+    ['eu.anthropic.claude-sonnet-5-5-v1:0', 'anthropic', 'aws.bedrock'],
+    ['mistral-large-3', undefined, 'mistral_ai'],
+    ['my-own-model', 'groq.chat', 'groq'],
+    ['my-own-model', undefined, '_OTHER'],
+  ])('an event names the provider of %s that a Model calls %s as the convention does', (model, provider, name) => {
+    const called = { model, ...defined({ provider }) }
+    expect(measured({ type: 'model_completed', ...called, usage, content: [] })[0]?.labels).toMatchObject({ 'gen_ai.provider.name': name })
+    expect(modelAttributes(called)).toEqual({ 'gen_ai.request.model': model, 'gen_ai.provider.name': name })
   })
 
   it('an event has no cost if no price is known, and counts summaries like answers', () => {

@@ -7,7 +7,7 @@ import type { FailedAttempt } from '../../../session/call-facts.ts'
 import type { Json } from '../../../session/json.ts'
 import type { PlanChange } from '../../../session/built-in-tools/plan.ts'
 import type { Level } from '../../../log/levels.ts'
-import { providerOf } from '../../../session/spending/prices.ts'
+import { type CalledModel, providerOf } from '../../../session/spending/prices.ts'
 
 /** A line without the fields that all lines of a session share. */
 interface Said {
@@ -44,7 +44,7 @@ const REPLACED = 'no worker can replay an execution: its session continues in an
 
 const LINES: { [T in EventType]: (event: EventOf<T>, known: LineFacts) => Said } = {
   session_started: ({ agent, unreplayable }, { model }) =>
-    unreplayable ? error(REPLACED, { agent, ...unreplayable }) : info('session opened', { agent, ...modelOf(model) }),
+    unreplayable ? error(REPLACED, { agent, ...unreplayable }) : info('session opened', { agent, ...modelOf({ model }) }),
   session_resumed: ({ resetOf, unreplayable }, { agent }) =>
     unreplayable ? error(REPLACED, { agent, ...unreplayable }) : info('session resumed', { agent, resetOf }),
   forked: ({ from }, { agent }) => info('session forked', { agent, from: from.sessionId, fromSeq: from.seq }),
@@ -76,12 +76,12 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: LineFacts) => Said }
     ...attemptFailed(purpose === 'compaction' ? 'compaction attempt failed' : 'model call attempt failed', failed),
     ...(failed.phase && { level: 'error' }),
   }),
-  model_completed: ({ attempt, model, stopReason, usage, calls }, { usd }) =>
-    debug('model answered', { attempt, ...modelOf(model), stopReason, ...spent(usage, usd), calls: calls.length }),
+  model_completed: ({ attempt, stopReason, usage, calls, ...called }, { usd }) =>
+    debug('model answered', { attempt, ...modelOf(called), stopReason, ...spent(usage, usd), calls: calls.length }),
 
-  compacted: ({ upToSeq, messages, tokens, window, forced, resultBytes, model, usage, attempt }, { usd }) => {
+  compacted: ({ upToSeq, messages, tokens, window, forced, resultBytes, usage, attempt, ...called }, { usd }) => {
     const size = { tokens, window, forced, messages, upToSeq: upToSeq || undefined, resultBytes }
-    return warn('conversation compacted', { ...size, attempt, ...modelOf(model), ...spent(usage, usage && usd) })
+    return warn('conversation compacted', { ...size, attempt, ...modelOf(called), ...spent(usage, usage && usd) })
   },
   content_replaced: ({ content, reason }) =>
     warn('content replaced', { content: content.map(({ kind, seq }) => `${kind} of event ${seq}`).join(', '), reason }),
@@ -152,13 +152,13 @@ const OF_NO_ATTEMPT = new Set(['worker_died', 'invalid_arguments'])
 const DECIDED = new Set(['denied', 'approval_expired', 'skipped', 'interrupted'])
 
 function attemptFailed(message: string, failed: FailedAttempt): Said {
-  const { attempt, class: type, code, message: reason, stack, retryable, nextDelayMs, worker, model, spent: cost } = failed
+  const { attempt, class: type, code, message: reason, stack, retryable, nextDelayMs, worker, spent: cost } = failed
   const lost = cost && { tokens: cost.tokens, usd: cost.usd, assumed: cost.assumed }
-  return warn(message, { attempt, type, code, reason, retryable, retryInMs: nextDelayMs, worker, ...modelOf(model), ...lost, stack })
+  return warn(message, { attempt, type, code, reason, retryable, retryInMs: nextDelayMs, worker, ...modelOf(failed), ...lost, stack })
 }
 
-function modelOf(model: string | undefined): Fields {
-  return { model, provider: (model !== undefined && providerOf(model)) || undefined }
+function modelOf(called: CalledModel): Fields {
+  return { model: called.model, provider: providerOf(called) ?? undefined }
 }
 
 function spent(usage: Usage | undefined, usd: number | undefined): Fields {

@@ -30,8 +30,8 @@ export function measureJobs(record: Recorder): MeasuredJobs {
     record('pawl.resume.duration', (steadyNow() - at) / MS, { 'gen_ai.operation.name': operationOf(order) })
   }
 
-  function asked({ input }: JobOrder, { model, ms, firstMs, error }: TimedRequest): void {
-    const labels = { 'gen_ai.agent.name': (input as AskModelInput).agent, ...modelLabels(model) }
+  function asked({ input }: JobOrder, { ms, firstMs, error, ...asked }: TimedRequest): void {
+    const labels = { 'gen_ai.agent.name': (input as AskModelInput).agent, ...modelLabels(asked) }
     record('gen_ai.client.operation.duration', ms / MS, { ...labels, ...errorLabels(error) })
     if (firstMs !== undefined) record('gen_ai.client.operation.time_to_first_chunk', firstMs / MS, labels)
   }
