@@ -47,7 +47,7 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
   const read: Entry[] = []
   /** Events from elsewhere that those need. */
   const others = new Map<number, Entry>()
-  const asked = { messages: new Set<string>(), outputs: new Set<string>(), waiting: false }
+  const asked = { messages: new Set<string>(), outputs: new Set<number>(), waiting: false }
   let waiting: ReadonlySet<number> = new Set()
   const named = new Set<number>()
   let characters = 0
@@ -190,11 +190,12 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
     for (const event of events) {
       for (let replay: SessionEvent | undefined = event; replay; ) {
         const callId = repeatedBy(replay)
-        if (callId === undefined || asked.outputs.has(callId)) break
         const seq: number = replay.seq
-        if (events.some((one) => one.seq < seq && hasOutput(one, callId))) break
-        asked.outputs.add(callId)
-        replay = tail.findLast((one) => one.seq < seq && hasOutput(one, callId)) ?? (await source.output(callId, seq))
+        if (callId === undefined || asked.outputs.has(seq)) break
+        asked.outputs.add(seq)
+        const isSource = (one: SessionEvent): boolean => one.seq < seq && hasOutput(one, callId)
+        replay = events.findLast(isSource) ?? tail.findLast(isSource) ?? (await source.output(callId, seq))
+        // It may have been read, but the outline may begin after it.
         if (replay) add(replay)
       }
     }
