@@ -1,7 +1,9 @@
 // The caller's identity, and what the caller may see and do. A tenant's sessions are those whose ids begin with its prefix.
 import { z } from 'zod'
-import { isForcedContext, isTenant, type Scope, SCOPES } from '../client/admin/api-keys.ts'
+import { isForcedContext, isTenant, type Scope, SCOPES, TENANT_RULE } from '../client/admin/api-keys.ts'
 import { SessionNotFoundError } from '../client/errors.ts'
+import { checkOptions, options, where } from '../options/check.ts'
+import { InvalidOptionError } from '../options/errors.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import { ServiceError } from './errors.ts'
 
@@ -15,8 +17,8 @@ export interface Access {
   scopes: readonly Scope[]
   /**
    * The tenant whose sessions the caller sees and starts, such as `acme`: 1 to 100 of `[A-Za-z0-9._@-]`, or several parts joined by `:`,
-   * such as `acme:ann`. Ids of its sessions begin with the tenant and `:`. Other sessions do not exist for the caller. Default: all
-   * sessions.
+   * such as `acme:ann`. Ids of its sessions begin with the tenant and `:`. Other sessions do not exist for the caller. Absent: all
+   * sessions; undefined is refused.
    */
   tenant?: string
   /**
@@ -29,27 +31,38 @@ export interface Access {
 /** Identifies the caller of a request. null or undefined: the caller is unknown, and the request is refused. */
 export type Authorize = (request: Request) => Access | null | undefined | Promise<Access | null | undefined>
 
-const ACCESS = z.object({
-  identity: z.string().min(1).max(200),
+const ACCESS = options({
+  identity: where<string>((value) => typeof value === 'string' && value !== '' && value.length <= 200, 'text of 1 to 200 characters'),
   scopes: z.array(z.enum(SCOPES)),
-  tenant: z.string().refine(isTenant).optional(),
-  context: z.record(z.string(), z.unknown()).refine(isForcedContext).optional(),
+  // Without a tenant, an access is to all sessions: a misspelt or undefined one is a mistake.
+  tenant: z.exactOptional(where<string>(isTenant, TENANT_RULE)),
+  context: where<JsonObject>(isForcedContext, 'an object of at most 16,000 bytes of JSON').optional(),
 })
 
-/** Validates what `authorize` returned: a mistake in it must not grant access. @throws ServiceError `invalid_access`, `unauthorized`. */
+/**
+ * Validates what `authorize` returned: a mistake in it must not grant access. The caller is not told more than that there is one; the cause,
+ * which the handler logs, says which. @throws ServiceError `invalid_access`, `unauthorized`.
+ */
 export function accessOf(returned: unknown): Access {
   if (returned === null || returned === undefined) throw unauthorized()
-  const parsed = ACCESS.safeParse(returned)
-  if (parsed.success) return parsed.data as Access
-  const at = parsed.error.issues[0]?.path.join('.') || 'its value'
-  throw new ServiceError('invalid_access', 500, `authorize returned an invalid access (${at}): see Access in pawl/service.`)
+  return checkOptions(ACCESS, returned, (problem) => {
+    const cause = new InvalidOptionError(`authorize returned an invalid access. ${problem}`)
+    return new ServiceError('invalid_access', 500, 'authorize returned an invalid access: the log of the server says what is wrong.', {
+      cause,
+    })
+  }) as Access
 }
 
 /** The caller is unknown. */
 export function unauthorized(): ServiceError {
-  return new ServiceError('unauthorized', 401, 'The credentials are missing or unknown: send valid ones.', {
-    headers: { 'www-authenticate': 'Bearer' },
-  })
+  return new ServiceError(
+    'unauthorized',
+    401,
+    'The credentials are missing or unknown: send valid ones, such as `Authorization: Bearer <key>`.',
+    {
+      headers: { 'www-authenticate': 'Bearer' },
+    },
+  )
 }
 
 /** Refuses what the scopes do not include. @throws ServiceError `forbidden`. */

@@ -7,6 +7,7 @@ import type { Logger } from '../agent/tool.ts'
 import { Pawl } from '../client/pawl.ts'
 import { checkOptions, duration, fn, integer, options, where } from '../options/check.ts'
 import { logger } from '../options/shared.ts'
+import { InvalidOptionError } from '../options/errors.ts'
 import { isAgentName } from '../session/protocol/protocol.ts'
 import type { Duration } from '../session/duration.ts'
 import type { JsonObject } from '../session/json.ts'
@@ -67,7 +68,7 @@ export interface HandlerOptions {
 
 /** A web handler: call it with a request. */
 export interface Handler {
-  /** Answers a request; never rejects. */
+  /** Answers a request; never rejects. @throws InvalidOptionError `invalid_option` for anything else, such as Node's request. */
   (request: Request): Promise<Response>
   /**
    * Call it before the process ends. Streams end with a hint about when to reconnect, the handler opens no new ones, and `/ready` answers
@@ -209,12 +210,25 @@ export function createHandler(given: HandlerOptions): Handler {
   app.notFound((context) =>
     answering(context.req.raw, async () => {
       await admit(context.req.raw)
-      throw new ServiceError('route_not_found', 404, 'The route does not exist: /openapi.json lists all routes.')
+      const { pathname } = new URL(context.req.url)
+      const where = `the routes begin with ${basePath}/v1/, and ${basePath}/openapi.json lists them`
+      throw new ServiceError(
+        'route_not_found',
+        404,
+        `The handler has no route ${pathname}: ${where}. If it is mounted elsewhere, set basePath.`,
+      )
     }),
   )
   app.onError((error, context) => answering(context.req.raw, () => Promise.reject(error)))
 
-  const handler = async (request: Request): Promise<Response> => app.fetch(request)
+  // Express catches what a listener throws, not a promise that rejects.
+  const handler = (request: Request): Promise<Response> => {
+    if (typeof (request as Partial<Request> | undefined)?.headers?.get !== 'function')
+      throw new InvalidOptionError(
+        'A handler must be called with a web Request: in Express, Fastify and node:http, pass nodeListener(handler) instead.',
+      )
+    return Promise.resolve(app.fetch(request))
+  }
   return Object.assign(handler, { drain: () => streams.drain(), openApi })
 }
 

@@ -51,7 +51,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   )
   server.on('clientError', answerUnreadable)
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
+    server.once('error', (error) => reject(notListening(error, `${host}:${port}`)))
     server.listen(port, host, resolve)
   })
   const { port: listening } = server.address() as AddressInfo
@@ -63,6 +63,19 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       await closed(server, hurry)
     },
   }
+}
+
+/** Why the server cannot listen there, if a person can change that. */
+function notListening(error: NodeJS.ErrnoException, address: string): Error {
+  const why = NOT_LISTENING[error.code ?? '']
+  return why === undefined ? error : new ServiceError('cannot_listen', 500, `${address} ${why}`, { cause: error })
+}
+
+const NOT_LISTENING: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'is in use by another process: end that one, or choose another port with --port.',
+  EACCES: 'may not be used by this user: choose a port above 1023 with --port.',
+  EADDRNOTAVAIL: 'is not an address of this machine: choose another one with --host.',
+  ENOTFOUND: 'is not the name of a machine: choose another address with --host.',
 }
 
 /** Answers a request that Node cannot parse; the handler never sees it. */

@@ -44,8 +44,18 @@ export interface StreamSource {
   signal: AbortSignal
 }
 
+/** A place for a stream that will be opened: a request that changes something takes it before the change. */
+export interface StreamPlace {
+  /** Opens the stream. @throws ServiceError `draining`. */
+  open(source: Omit<StreamSource, 'caller'>): Response
+  /** Gives the place back, unless the stream was opened. */
+  release(): void
+}
+
 /** The open streams of a handler. */
 export interface Streams {
+  /** Takes a place for a caller's stream. @throws ServiceError `too_many_watches`, `draining`. */
+  take(caller: string): StreamPlace
   /** Opens a stream. @throws ServiceError `too_many_watches`, `draining`. */
   open(source: StreamSource): Response
   /** Ends all streams with a hint about when to reconnect, and opens no more. */
@@ -65,18 +75,31 @@ type End = (why: unknown, retryMs: number) => void
 /** Creates the streams of a handler; none is open at first. */
 export function streamsWith(settings: StreamSettings): Streams {
   const open = new Map<End, string>()
+  const places = new Map<StreamPlace, string>()
   let draining = false
+
+  function take(caller: string): StreamPlace {
+    if (draining) throw drainingError()
+    const callers = [...open.values(), ...places.values()]
+    if (callers.length >= settings.max) throw tooMany(`This server has reached its limit for open streams: ${settings.max}`)
+    if (callers.filter((one) => one === caller).length >= settings.maxPerCaller) {
+      throw tooMany(`You have reached the limit for open streams of one caller: ${settings.maxPerCaller}`)
+    }
+    const place: StreamPlace = {
+      open(source) {
+        places.delete(place)
+        if (draining) throw drainingError()
+        return openStream({ ...source, caller }, settings, open)
+      },
+      release: () => void places.delete(place),
+    }
+    places.set(place, caller)
+    return place
+  }
+
   return {
-    open(source) {
-      if (draining) throw drainingError()
-      if (open.size >= settings.max) {
-        throw tooMany(`This server has reached its limit of ${settings.max} open streams`)
-      }
-      if ([...open.values()].filter((caller) => caller === source.caller).length >= settings.maxPerCaller) {
-        throw tooMany(`You have ${settings.maxPerCaller} open streams here, which is the limit for one caller`)
-      }
-      return openStream(source, settings, open)
-    },
+    take,
+    open: ({ caller, ...source }) => take(caller).open(source),
     drain() {
       draining = true
       for (const end of open.keys()) end(drainingError(), DRAIN_RETRY_MS + Math.random() * DRAIN_SPREAD_MS)

@@ -292,3 +292,23 @@ describe('SIGTERM', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   })
 })
+
+describe('pawl serve', () => {
+  const run = (...args: string[]) =>
+    pawl(['serve', '--schema', schema, '--task-queue', here.taskQueue, ...args], { cwd: folder, env: env() }).ended
+
+  it('pawl serve says which port is in use, and how to choose another', async () => {
+    const { code, stderr } = await run('--port', new URL(url).port)
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/cannot_listen: 127\.0\.0\.1:\d+ is in use.*--port/)
+  })
+
+  it.each(['app.example', 'https://app.example/', 'https://app.example/chat'])(
+    'pawl serve refuses %s, which browsers never send',
+    async (origin) => {
+      const { code, stderr } = await run('--port', '0', '--cors-origin', origin)
+      expect(code).not.toBe(0)
+      expect(stderr).toContain('such as https://app.example')
+    },
+  )
+})

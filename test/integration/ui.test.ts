@@ -564,6 +564,29 @@ describe('a page that follows its chat', () => {
   })
 })
 
+it('a message that cannot be streamed, because its caller has too many streams, is not accepted', async () => {
+  const one = createHandler({ pawl: here.pawl, authorize: () => ACCESSES.ann, logger: SILENT, maxWatchesPerCaller: 1 })
+  const id = newId()
+  const post = (text: string): Promise<Response> => {
+    const messages = [{ id: randomUUID(), role: 'user', parts: [{ type: 'text', text }] }]
+    const body = JSON.stringify({ id, agent: 'desk', messages, trigger: 'submit-message' })
+    return one(new Request('http://ui.test/v1/ui', { method: 'POST', headers: { 'content-type': 'application/json' }, body }))
+  }
+  await (await post('first')).text()
+  const stop = new AbortController()
+  const watching = await one(new Request(`http://ui.test/v1/ui/${id}/changes`, { signal: stop.signal }))
+  expect(watching.status).toBe(200)
+  const refused = await post('second')
+  expect({ status: refused.status, ...((await refused.json()) as object) }).toMatchObject({ status: 429, code: 'too_many_watches' })
+  stop.abort()
+  await until('the stream has ended', async () => {
+    const answered = await post('third')
+    await answered.text()
+    return answered.status === 200
+  })
+  expect((await recorded(id)).map(({ parts }) => JSON.stringify(parts)).join()).not.toContain('second')
+})
+
 describe('a decision about a call that was decided elsewhere', () => {
   it.each([true, false])(
     'a page shows how a call was decided elsewhere, and no error, even if it does not follow: approved %s',

@@ -669,7 +669,10 @@ describe('the handler', () => {
     const { body } = await webClient(mounted, 'reader').get('/api/pawl/openapi.json')
     expect(body).toMatchObject({ openapi: '3.1.0', servers: [{ url: '/api/pawl' }] })
     expect((await webClient(mounted, 'reader').get('/api/pawl/v1/sessions')).status).toBe(200)
-    expect((await webClient(mounted, 'reader').get('/v1/sessions')).status).toBe(404)
+    expect(await webClient(mounted, 'reader').get('/v1/sessions')).toMatchObject({
+      status: 404,
+      body: { detail: expect.stringMatching(/no route \/v1\/sessions: the routes begin with \/api\/pawl\/v1\/.*basePath/) },
+    })
     // Where a framework removes the path, as Express's `use` does, the document is right wherever it is.
     expect(handler.openApi).toMatchObject({ servers: [{ url: '.' }] })
     const references = [...new Set(JSON.stringify(body).match(/#\/[\w/]+/g))]
@@ -682,6 +685,12 @@ describe('the handler', () => {
     }
     const all = operations('s')
     expect(new Set(all.map(({ operation }) => operation)).size).toBe(all.length)
+  })
+
+  it('the handler refuses Node’s own request at once, and names nodeListener', () => {
+    expect(() => handler({ url: '/', headers: {} } as never)).toThrow(
+      expect.objectContaining({ code: 'invalid_option', message: expect.stringContaining('nodeListener(handler)') }),
+    )
   })
 
   it('the handler is ready while Temporal answers, and not while it drains', async () => {

@@ -30,7 +30,11 @@ export function serveCommand(): Command {
       .option('--host <address>', 'address to listen on', '127.0.0.1')
       .option('--port <n>', 'port to listen on; 0: any free port', numberOf(0, 65_535), 8787)
       .option('--agents <names>', 'agents that sessions may be started with, separated by commas (default: any)', agentsOf)
-      .option('--cors-origin <origin...>', "origins whose pages may send requests, such as https://app.example; '*': any (default: none)")
+      .option(
+        '--cors-origin <origin...>',
+        "origins whose pages may send requests, such as https://app.example; '*': any (default: none)",
+        originOf,
+      )
       .option('--rate-limit <n>', 'requests per minute for each key; 0: no limit', numberOf(0, 1_000_000), 600)
       .option('--max-body <bytes>', 'the maximum size of a request body', numberOf(1_000, 100_000_000), 2_000_000)
       .option('--max-watches <n>', 'the maximum number of open event streams', numberOf(1, 1_000_000), 2_000)
@@ -124,6 +128,14 @@ function durationOf(minMs: number): (text: string) => number {
     if (ms === undefined || ms < minMs) throw new InvalidArgumentError("Use a time such as '5s'.")
     return ms
   }
+}
+
+/** One of several origins. Browsers send no others, so any other text would never match. */
+function originOf(text: string, earlier: string[] = []): string[] {
+  if (text === '*' || (URL.canParse(text) && new URL(text).origin === text)) return [...earlier, text]
+  throw new InvalidArgumentError(
+    "Use an origin as browsers send it: scheme, host and port without a path, such as https://app.example, or '*'.",
+  )
 }
 
 function agentsOf(text: string): string[] {

@@ -91,6 +91,9 @@ export function isApiKey(text: string): boolean {
   return KEY.test(text)
 }
 
+/** What a tenant must be. */
+export const TENANT_RULE = "a tenant such as 'acme': 1 to 100 of [A-Za-z0-9._@-], or several such parts joined by ':'"
+
 /** Whether a value is a valid tenant. */
 export function isTenant(tenant: unknown): tenant is string {
   return typeof tenant === 'string' && tenant.length <= MAX_TENANT && TENANT.test(tenant)
@@ -111,7 +114,7 @@ const OPTIONS = options({
     (scopes) => Array.isArray(scopes) && scopes.length > 0 && scopes.every((scope) => SCOPES.includes(scope as Scope)),
     `a list of one or more of ${SCOPES.join(', ')}`,
   ).optional(),
-  tenant: where<string>(isTenant, "a tenant such as 'acme': 1 to 100 of [A-Za-z0-9._@-], or several such parts joined by ':'").optional(),
+  tenant: where<string>(isTenant, TENANT_RULE).optional(),
   context: where<JsonObject>(isForcedContext, `an object of at most ${numberText(MAX_CONTEXT_BYTES)} bytes of JSON`).optional(),
   by: text().optional(),
 })

@@ -16,7 +16,7 @@ import { callerOf, requireOwnId, requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { type RouteCall, MEMORY, route, typed } from '../route.ts'
 import { after, OF_SESSION, OPENING, sessionId, streamOf } from '../schemas.ts'
-import type { StreamItem } from '../streams.ts'
+import type { StreamItem, StreamSource } from '../streams.ts'
 import { contentsOf, knownPastFor, MAX_VALUE_BYTES, pageIn, pastFor, pastSince } from '../ui-past.ts'
 import { cursorOf, UI_HEADERS, uiEnding, uiEvents, type UiOpening } from '../ui-stream.ts'
 import { sendTo } from './sessions.ts'
@@ -61,16 +61,26 @@ type MessageOfPage = z.output<typeof UI_MESSAGE>
 type Show = { show?: 'pieces' | 'steps' | undefined }
 type Asked = RouteCall<unknown, Show, Chat>
 
-function open(call: RouteCall<unknown, Show, unknown>, opening: Omit<UiOpening, 'show'>): Response {
-  const { streams, request, query, access, reauthorize } = call
-  return streams.open({
+type Opening = Omit<UiOpening, 'show'>
+
+function sourceOf({ request, query, reauthorize }: RouteCall<unknown, Show, unknown>, opening: Opening): Omit<StreamSource, 'caller'> {
+  return {
     items: uiEvents({ ...opening, show: query.show ?? 'steps' }),
     ending: uiEnding,
     headers: UI_HEADERS,
     signal: request.signal,
-    caller: callerOf(access),
     reauthorize: () => reauthorize(opening.session.id),
-  })
+  }
+}
+
+/** Carries out a request, and opens the stream that shows what follows. If no stream can be opened, the request changes nothing. */
+async function streamed(call: Asked, carryOut: () => Promise<Opening>): Promise<Response> {
+  const place = call.streams.take(callerOf(call.access))
+  try {
+    return place.open(sourceOf(call, await carryOut()))
+  } finally {
+    place.release()
+  }
 }
 
 function invalid(at: string, detail: string): ServiceError {
@@ -78,7 +88,7 @@ function invalid(at: string, detail: string): ServiceError {
 }
 
 /** Sends a user's message. If it edits an earlier message, the session first rolls back to the point before that message. */
-async function say(call: Asked, message: MessageOfPage): Promise<Response> {
+async function say(call: Asked, message: MessageOfPage): Promise<Opening> {
   const { body, session, by, access } = call
   requireOwnId(access, body.id)
   const handle = session(body.id)
@@ -97,7 +107,7 @@ async function say(call: Asked, message: MessageOfPage): Promise<Response> {
   const metadata = isObject(message.metadata) ? (message.metadata as JsonObject) : undefined
   await sendTo(call, body.id, { ...defined({ agent, context, tags, idleTimeout, metadata }), content, messageId: message.id } as never)
   const from = { message: message.id, since }
-  return open(call, { session: handle, from, past: await knownPastFor(handle, from) })
+  return { session: handle, from, past: await knownPastFor(handle, from) }
 }
 
 /** Whether the message of the event has this content. */
@@ -133,7 +143,7 @@ function blockOf(part: z.output<typeof PART>, at: string): UserBlock[] {
 }
 
 /** Has the newest run's messages answered again. */
-async function regenerate(call: Asked): Promise<Response> {
+async function regenerate(call: Asked): Promise<Opening> {
   const { body, session, by } = call
   const handle = session(body.id)
   const said = body.messages.findLast(({ role }) => role === 'user')?.id ?? ''
@@ -145,14 +155,14 @@ async function regenerate(call: Asked): Promise<Response> {
   }
   const { messageId } = await handle.regenerate({ by })
   const from = { message: messageId, since: newestSeq(outline) }
-  return open(call, { session: handle, from, past: await pastFor(handle, from) })
+  return { session: handle, from, past: await pastFor(handle, from) }
 }
 
 /** Codes of refusals for calls that no longer wait for a decision: the stream shows what was decided, and what followed. */
 const DECIDED = ['not_waiting', 'already_completed', 'call_has_ended', 'call_not_found', 'approval_expired']
 
 /** Carries out a user's decisions on calls, or a browser's answers to them; the stream continues after what the client already has. */
-async function decide(call: Asked, message: MessageOfPage): Promise<Response> {
+async function decide(call: Asked, message: MessageOfPage): Promise<Opening> {
   const { body, session, access } = call
   const handle = session(body.id)
   const after = standingIn(message.metadata)?.seq
@@ -170,7 +180,7 @@ async function decide(call: Asked, message: MessageOfPage): Promise<Response> {
       if (!(error instanceof RequestRefusedError && DECIDED.includes(error.code))) throw error
     })
   }
-  return open(call, { session: handle, from, past: await pastFor(handle, from), decided })
+  return { session: handle, from, past: await pastFor(handle, from), decided }
 }
 
 interface UiDecision {
@@ -218,11 +228,11 @@ export const UI_ROUTES = [
     answer: STREAM,
     async handle(call) {
       const { messages, messageId, trigger } = call.body
-      if (trigger === 'regenerate-message') return regenerate(call)
+      if (trigger === 'regenerate-message') return streamed(call, () => regenerate(call))
       const named = messages.find(({ id, role }) => id === messageId && role === 'assistant')
       const message = named ?? messages.at(-1)
-      if (message?.role === 'user') return say(call, message)
-      if (message?.role === 'assistant') return decide(call, message)
+      if (message?.role === 'user') return streamed(call, () => say(call, message))
+      if (message?.role === 'assistant') return streamed(call, () => decide(call, message))
       throw invalid('body.messages', 'the last message must be a user’s, or an answer whose calls were decided on')
     },
   }),
@@ -239,16 +249,17 @@ export const UI_ROUTES = [
     headers: { 'Last-Event-ID': z.string().max(2_000).optional().describe('The id of the last event before the stream was cut off.') },
     answer: { ...STREAM, none: 'No answer is in progress.' },
     async handle(call) {
-      const { session, params, request } = call
+      const { session, params, request, streams, access } = call
       const handle = session(params.session)
       const last = request.headers.get('last-event-id')
       const from = last ? cursorOf(last) : undefined
-      if (from) return open(call, { session: handle, from, past: await pastFor(handle, from) })
+      const open = (opening: Opening): Response => streams.open({ ...sourceOf(call, opening), caller: callerOf(access) })
+      if (from) return open({ session: handle, from, past: await pastFor(handle, from) })
       const { loaded: seq } = call.query
       const loaded = seq === undefined ? { after: Date.now() - LOADED_WITHIN_MS } : { seq }
       const past = await pastSince(handle, loaded)
       const point = resumePoint(past.outline, loaded)
-      return point ? open(call, { session: handle, from: point, past, isFresh: true }) : new Response(null, { status: 204 })
+      return point ? open({ session: handle, from: point, past, isFresh: true }) : new Response(null, { status: 204 })
     },
   }),
   route({

@@ -88,10 +88,26 @@ describe('an access', () => {
     { ...access, tenant: 'acme:' },
     { ...access, tenant: 'a/b' },
     { ...access, tenant: null },
+    { ...access, tenant: undefined },
+    { ...access, tenantId: 'acme' },
     { ...access, context: [] },
     { ...access, context: { much: 'x'.repeat(17_000) } },
   ])('an access that is invalid grants nothing: %j', (returned) => {
     expect(() => accessOf(returned)).toThrow(expect.objectContaining({ code: 'invalid_access', status: 500 }))
+  })
+
+  it('an access that is invalid says in its cause what is wrong, not to the caller', () => {
+    const refused = (returned: unknown): Error => {
+      try {
+        accessOf(returned)
+      } catch (error) {
+        return error as Error
+      }
+      return expect.fail('it was accepted')
+    }
+    const error = refused({ ...access, tenant: 'ann+1@x.org' })
+    expect(error.message).not.toContain('ann')
+    expect(error.cause).toMatchObject({ message: expect.stringContaining('1 to 100 of [A-Za-z0-9._@-]') })
   })
 
   it('an access of a tenant includes its sessions and those of its parts, and no others', () => {
