@@ -62,7 +62,8 @@ export interface ModelCallContext {
 }
 
 /**
- * A model. Throw a `ModelError` to say whether and when pawl may retry a failure; any other error counts as retryable.
+ * A model. Throw a `ModelError` to say whether and when pawl may retry a failure. Any other error is retried, unless the same unexpected
+ * error comes twice in a row.
  */
 export interface Model {
   /** The model's name: recorded with each answer, and the key in the price table. */

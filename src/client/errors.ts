@@ -43,12 +43,17 @@ export class RunFailedError extends PawlError {
   readonly strategy: RecoveryStrategy | 'automatic'
 
   constructor(failed: { run?: number; code: string; reason: string; strategy: RecoveryStrategy | 'automatic' }) {
-    super(failed.code, `${failed.reason} Send a message to start a new run, or ${recoveryBy(failed.strategy)}.`)
+    super(failed.code, SAYS_WHAT_TO_DO.has(failed.code) ? failed.reason : `${failed.reason} ${nextOf(failed.strategy)}`)
     this.run = failed.run
     this.reason = failed.reason
     this.strategy = failed.strategy
   }
 }
+
+/** Codes of failures that the next run would have, too: their reasons say what to do. */
+const SAYS_WHAT_TO_DO: ReadonlySet<string> = new Set(['invalid_context', 'budget_exhausted', 'unpriced_model'])
+
+const nextOf = (strategy: RecoveryStrategy | 'automatic'): string => `Send a message to start a new run, or ${recoveryBy(strategy)}.`
 
 /** `manual` is a suggestion to choose, which `recover` does not accept as a choice. */
 function recoveryBy(strategy: RecoveryStrategy | 'automatic'): string {

@@ -115,11 +115,14 @@ export async function noTemporal(address: string, cause: unknown): Promise<Conne
   return new ConnectError('no_temporal', text, { cause })
 }
 
+/** In production, another server than the one that is meant would lose no message, but answer none. */
+const isLoopback = (address: string): boolean => /^(?:127\.|localhost:|\[::1\])/.test(address)
+
 async function unansweredText(address: string): Promise<string> {
   const { temporal } = await findDevDeployment()
   return temporal?.address === address
     ? `Temporal at ${address} does not answer, although this folder's \`${SUGGESTIONS.develop()}\`, to which it belongs, is running. Try again. If it still does not answer, stop that command and start it again; its sessions are kept.`
-    : `No Temporal server answers at ${address}. Set TEMPORAL_ADDRESS to one that does, or start one with \`${SUGGESTIONS.develop()}\` or \`temporal server start-dev\`.`
+    : `No Temporal server answers at ${address}. Check that it runs, and that this is its address ({ temporal: { address } } or TEMPORAL_ADDRESS).${isLoopback(address) ? ` If you are developing, unset the address: \`${SUGGESTIONS.develop()}\` starts a server.` : ''}`
 }
 
 /** How the SDK's two connections (native and Node's) report a failed handshake: the server's alert, or its untrusted certificate. */

@@ -5,6 +5,8 @@ import { DeclarationError, ModelError } from '../agent/errors.ts'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { defined } from '../session/defined.ts'
 import { checkOptions, duration, integer, options, text } from '../options/check.ts'
+import { modelPriceOption } from '../models/model-price-option.ts'
+import { modelPrice, type ModelPrice } from '../session/spending/model-price.ts'
 import type { Duration } from '../session/duration.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { AssistantBlock, Message, ToolResultBlock, ToolUseBlock } from '../session/content.ts'
@@ -20,6 +22,10 @@ export interface ScriptedOptions {
   name?: string
   /** The model's context window in tokens, an integer from 1, for agents with `compaction`. Default: unknown. */
   contextWindow?: number
+  /** What answers cost, in US dollars per million tokens, for agents with a budget in `maxUsd`. Default: pawl's price table, by the name. */
+  price?: ModelPrice
+  /** Maximum output tokens of a call, an integer from 1: an agent with a budget reserves them. Default: 8,192 are reserved. */
+  maxTokens?: number
   /** Streams the text of an answer word by word, with this pause after each, as a real model would. Default: the whole text at once. */
   pace?: Duration
 }
@@ -27,6 +33,8 @@ export interface ScriptedOptions {
 const OPTIONS = options({
   name: text("the model's name").optional(),
   contextWindow: integer(1).optional(),
+  price: modelPriceOption.optional(),
+  maxTokens: integer(1).optional(),
   pace: duration({ example: '20ms' }).optional(),
 })
 
@@ -47,12 +55,12 @@ export function scripted(
   given: ScriptedOptions = {},
 ): Model {
   if (typeof answer !== 'function') throw invalid('the first argument must be a function of the request that returns an answer.')
-  const { name = 'scripted', contextWindow, pace: paceMs } = checkOptions(OPTIONS, given, invalid)
+  const { name = 'scripted', contextWindow, price, maxTokens, pace: paceMs } = checkOptions(OPTIONS, given, invalid)
   return {
     name,
     // Each script has its own account, so that one script's rate limits do not affect another.
     account: randomUUID(),
-    ...defined({ contextWindow }),
+    ...defined({ contextWindow, price: modelPrice(price), maxTokens }),
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       let hasStreamed = false

@@ -38,11 +38,13 @@ export function defineWorker<const A extends readonly Agent[]>(
 
 /**
  * Checks that there are agents, each with its own name; returns the input. `caller`: the function that the user passed it to.
- * @throws DeclarationError `no_agents`, `duplicate_agent`.
+ * @throws DeclarationError `no_agents`, `duplicate_agent`; `invalid_worker` for what defineAgent() did not return.
  */
 export function checkAgents<D extends WorkerDefinition>(definition: D, caller: 'createWorker' | 'defineWorker'): D {
   const names = new Set<string>()
-  for (const agent of definition.agents ?? []) {
+  for (const [n, agent] of (definition.agents ?? []).entries()) {
+    if (!((agent as Partial<Agent> | undefined)?.tools instanceof Map))
+      throw new DeclarationError('invalid_worker', `${caller}: \`agents[${n}]\` is not an agent: create it with defineAgent().`)
     if (names.has(agent.name)) {
       throw new DeclarationError('duplicate_agent', `Two agents are named "${agent.name}": rename one.`)
     }

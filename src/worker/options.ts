@@ -127,13 +127,28 @@ export type SupervisorEvent =
   | { event: 'worker_started'; pid: number }
   /** The executor has loaded the module and accepts jobs. */
   | { event: 'worker_ready'; pid: number }
-  | { event: 'worker_died'; pid: number; code: number | null; signal: string | null; at: number; calls: HeldCall[] }
+  | ({ event: 'worker_died'; calls: HeldCall[] } & ProcessDeath)
   /** A call that a dead executor held is running again (or is being verified), `ms` after the death. */
   | { event: 'call_resumed'; pid: number; sessionId: string; call: string; ms: number }
   | { event: 'orchestrator_started'; pid: number }
   /** It polls. */
   | { event: 'orchestrator_ready'; pid: number }
-  | { event: 'orchestrator_died'; pid: number; code: number | null; signal: string | null; at: number }
+  | ({ event: 'orchestrator_died' } & ProcessDeath)
+
+/** How a process ended. */
+export interface ProcessDeath {
+  pid: number
+  code: number | null
+  signal: string | null
+  /** When it was noticed, in milliseconds since 1970. */
+  at: number
+  /**
+   * Why pawl killed it; absent: pawl did not. `stuck_loop`: its event loop was blocked; `overdue`: its call ran past the timeout;
+   * `broken_line`: it sent what cannot be decoded; `frozen`: it was silent for a minute; `stopped`: the worker was stopped, or had not
+   * drained in time.
+   */
+  killedFor?: 'stuck_loop' | 'overdue' | 'broken_line' | 'frozen' | 'stopped'
+}
 
 /** A model call or tool call that an executor held. */
 export interface HeldCall {

@@ -11,7 +11,7 @@ import type { Reservation } from '../session/spending/reservation.ts'
 import type { CallState } from '../session/state.ts'
 import type { SentLine } from '../log/sending-logger.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
-import type { SuperviseOptions, SupervisorEvent } from './options.ts'
+import type { ProcessDeath, SuperviseOptions, SupervisorEvent } from './options.ts'
 import type { SpanSettings, TelemetrySettings } from './telemetry-settings.ts'
 import type { PreflightWarning } from './preflight-report.ts'
 
@@ -177,7 +177,7 @@ export interface ExitedExecutor {
 export type ToOrchestrator =
   | { type: 'start'; options: OrchestratorOptions }
   /** The process is dead: the parent has seen its exit. */
-  | { type: 'executor_exited'; executor: number; pid: number; code: number | null; signal: string | null }
+  | ({ type: 'executor_exited'; executor: number } & Omit<ProcessDeath, 'at'>)
   /** The executors that have died so far. Some of them may have died while this orchestrator started. */
   | { type: 'exited'; exited: ExitedExecutor[] }
   /** No new jobs for these executors; `drained` follows when they have none. */

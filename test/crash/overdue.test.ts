@@ -34,7 +34,7 @@ describe('a supervised process', () => {
     const marks = rig.ledger.marks({ session }).filter(({ what }) => what === 'block')
     expect(marks.map(({ stage }) => stage)).toEqual(['entered', 'verify', 'entered', 'applied'])
     expect(await rig.errors(session, 1)).toMatchObject([{ context: 'tool:block', attempt: 1, class: 'WorkerDied', code: 'stuck_loop' }])
-    expect(deaths().slice(before)).toEqual([expect.objectContaining({ pid: marks[0]?.pid, signal: 'SIGKILL' })])
+    expect(deaths().slice(before)).toEqual([expect.objectContaining({ pid: marks[0]?.pid, signal: 'SIGKILL', killedFor: 'stuck_loop' })])
   })
 
   it('an executor with an external body past timeout and grace is killed before verify; its other calls move at once', async () => {

@@ -1,5 +1,7 @@
 // The pure parts of the crash kit: which boundaries exist, how two runs compare, and what is printed.
 import { describe, expect, it } from 'vitest'
+import type { Agent } from '../../src/agent/agent.ts'
+import { defineAgent } from '../../src/agent/define-agent.ts'
 import {
   boundariesOf,
   boundaryOf,
@@ -15,6 +17,7 @@ import { randomFrom } from '../../src/testing/crash/random.ts'
 import { tableOf } from '../../src/testing/crash/table.ts'
 import { drawTroubles } from '../../src/testing/crash/troubles.ts'
 import type { BoundaryResult, CrashTestOptions, RoundResult } from '../../src/testing/crash/types.ts'
+import { observedAgent } from '../../src/testing/crash/worker/observed.ts'
 import { heldTo } from '../../src/testing/crash/world.ts'
 import { markOf } from '../../src/testing/crash/worker/recorded.ts'
 
@@ -111,6 +114,15 @@ const outcome = (more: Partial<ConversationOutcome> = {}): ConversationOutcome =
   notes: [],
   problems: [],
   ...more,
+})
+
+it('an observed agent’s model keeps what its Model declares, so that budgets and compaction work in a crash test', async () => {
+  const declared = { provider: 'p', account: 'a', contextWindow: 1_000, price: { input: 3, output: 15 }, maxTokens: 500, thinkingTokens: 7 }
+  const generate = () => Promise.reject(new Error('not asked'))
+  const agent = defineAgent({ name: 'a', instructions: 'i', model: { name: 'mine', ...declared, generate } })
+  const { model } = observedAgent(agent as Agent, {} as never, {} as never)
+  const observed = typeof model === 'function' ? await model({} as never) : model
+  expect(observed).toMatchObject({ name: 'mine', ...declared })
 })
 
 describe('a disturbed run', () => {

@@ -38,6 +38,12 @@ describe('a scripted model', () => {
     expect(response).toEqual({ content: [{ type: 'text', text: 'Hi.' }], stopReason: 'end_turn', usage: NO_USAGE })
   })
 
+  it('a scripted model has the price and the maximum that its options declare, for agents with a budget', () => {
+    const price = { input: 3, output: 15 }
+    expect(scripted(() => 'hi', { name: 'mine', price, maxTokens: 500 })).toMatchObject({ name: 'mine', price, maxTokens: 500 })
+    expect(() => scripted(() => 'hi', { price: { input: 3 } as never })).toThrow('`price.output` is required')
+  })
+
   it('a scripted model streams its text word by word at the given pace, until it is stopped', async () => {
     const model = scripted(() => [{ type: 'text', text: ' It arrives\n\ntomorrow. ' }, toolUse('t', { id: 7 })], { pace: 30 })
     const ctx = callContext()

@@ -153,6 +153,19 @@ describe('reloading on a save', () => {
 })
 
 describe('what a person is told', () => {
+  it('what a person is told about a death says whether pawl killed the process, and why', () => {
+    const written: string[] = []
+    vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => written.push(String(chunk)) > 0)
+    const announcer = announceAsText(() => [])
+    const killed = { code: null, signal: 'SIGKILL', at: 0 }
+    announcer.worker({ event: 'orchestrator_died', pid: 1, ...killed, killedFor: 'frozen' })
+    announcer.worker({ event: 'orchestrator_died', pid: 2, ...killed })
+    expect(written).toEqual([
+      'orchestrator 1 was killed by pawl: it was silent for a minute (SIGKILL)\n',
+      'orchestrator 2 died (SIGKILL)\n',
+    ])
+  })
+
   it('what a person is told about a reload is one line, not one for each process that starts and ends with it', () => {
     const written: string[] = []
     vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => written.push(String(chunk)) > 0)

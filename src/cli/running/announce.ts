@@ -1,5 +1,5 @@
 // What `pawl dev` and `pawl worker` print while they run: lines for people, or JSON lines for programs.
-import type { SupervisorEvent } from '../../worker/options.ts'
+import type { ProcessDeath, SupervisorEvent } from '../../worker/options.ts'
 import type { ServedStack } from '../../connect/dev-stack.ts'
 import { printTo } from '../../local/progress.ts'
 import { oneLine, paint } from '../terminal.ts'
@@ -42,7 +42,13 @@ export function announceAsJson(): Announcer {
           return tell({ event: event.event, pid: event.pid })
         case 'worker_died':
         case 'orchestrator_died':
-          return tell({ event: event.event, pid: event.pid, code: event.code, signal: event.signal })
+          return tell({
+            event: event.event,
+            pid: event.pid,
+            code: event.code,
+            signal: event.signal,
+            ...defined({ killedFor: event.killedFor }),
+          })
         default:
           return
       }
@@ -124,15 +130,14 @@ function workerLine(event: SupervisorEvent): string[] {
     case 'worker_died': {
       if (hasEnded(event)) return [paint('dim', `worker ${event.pid} ended`)]
       const held = event.calls.map((call) => `${call.sessionId} ${call.tool ?? call.call}`).join(', ')
-      const how = event.signal ?? `exit code ${event.code}`
-      return [paint('red', oneLine(`worker ${event.pid} died (${how})${held && ` during: ${held}`}`))]
+      return [paint('red', oneLine(`worker ${event.pid} ${endText(event)}${held && ` during: ${held}`}`))]
     }
     case 'orchestrator_started':
     case 'orchestrator_ready':
       return []
     case 'orchestrator_died': {
       if (event.code === 0) return []
-      return [paint('red', `orchestrator ${event.pid} died (${event.signal ?? `exit code ${event.code}`})`)]
+      return [paint('red', `orchestrator ${event.pid} ${endText(event)}`)]
     }
     case 'call_resumed':
       return [paint('green', oneLine(`${event.sessionId} ${event.call} resumed ${Math.round(event.ms)} ms after the death`))]
@@ -147,4 +152,18 @@ function readyLines(stack: ServedStack): string[] {
     ...(stack.temporalUi ? [line('Temporal UI', stack.temporalUi)] : []),
     ...(stack.databaseUrl ? [line('Postgres', stack.databaseUrl)] : []),
   ]
+}
+
+/** Whether someone else killed the process, such as the system that was short of memory, is what a person wants to know first. */
+function endText({ code, signal, killedFor }: ProcessDeath): string {
+  const how = signal ?? `exit code ${code}`
+  return killedFor === undefined ? `died (${how})` : `was killed by pawl: ${KILLED_FOR[killedFor]} (${how})`
+}
+
+const KILLED_FOR: Record<NonNullable<ProcessDeath['killedFor']>, string> = {
+  stuck_loop: 'its event loop was blocked for too long',
+  overdue: 'its call ran past the timeout',
+  broken_line: 'it sent something that pawl cannot read',
+  frozen: 'it was silent for a minute',
+  stopped: 'the worker stops',
 }

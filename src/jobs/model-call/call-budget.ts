@@ -252,7 +252,8 @@ function exhausted(size: CallSize, lines: readonly BudgetLine[]): NotAfforded {
   const raise = raisesOf(short, needed)
   const calls = raise.map((limits) => `session.raise(${JSON.stringify(limits)})`).join(' and ')
   // Clients over HTTP read it, too; `raise` has what the command line makes commands of.
-  const message = `The budget of the ${scope} is exhausted: ${sums}; ${needs}. Raise it: ${calls}.`
+  const what = spent > 0 ? `is exhausted: ${sums}; ${needs}` : `does not suffice for a single call: ${needs} (${name})`
+  const message = `The budget of the ${scope} ${what}. Raise it: ${calls}.`
   return new NotAfforded('budget_exhausted', message, { isAssumed, raise })
 }
 

@@ -50,6 +50,8 @@ interface ModelCall extends CallModelInput {
   hooks: HookOutcome[]
 }
 
+const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`)
+
 const CONTEXT_STAYS =
   "A session's context never changes: start another session with a context that matches, or recover this one once a worker's agent accepts it."
 
@@ -58,7 +60,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
   const { metadata } = transcript.newestRun
   const mismatch = await contextProblem(agent, state.context)
   if (mismatch !== undefined) {
-    const reason = `The session's context does not match the agent's schema: ${beginningOf(mismatch, 3_000)} ${CONTEXT_STAYS}`
+    const reason = `The session's context does not match the agent's schema: ${sentence(beginningOf(mismatch, 3_000))} ${CONTEXT_STAYS}`
     return { kind: 'failed', code: 'invalid_context', reason }
   }
   const { run, turn, deadline } = input

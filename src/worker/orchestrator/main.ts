@@ -13,7 +13,7 @@ import type { Logger } from '../../agent/tool.ts'
 import { sendingLogger } from '../../log/sending-logger.ts'
 import { openLogger } from '../../log/logger.ts'
 import { nameOfSubject, type Ticket } from '../../calls/jobs.ts'
-import type { HeldCall } from '../options.ts'
+import type { HeldCall, ProcessDeath } from '../options.ts'
 import type { FromExecutor, FromOrchestrator, OrchestratorOptions, ToExecutor, ToOrchestrator } from '../protocol.ts'
 import { cachedReporter } from './cached-reports.ts'
 import { type Orchestrator, prepareOrchestrator } from './orchestrator.ts'
@@ -66,7 +66,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
   const [connection] = await Promise.all([connectNative(temporal), claimStore(store)])
   post({ type: 'connected' })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))
-  const exits = new Map<number, Exit>()
+  const exits = new Map<number, ProcessDeath>()
   /** Pids of dead executors, by executor number. */
   const gone = new Map(options.exited.map(({ executor, pid }) => [executor, pid]))
   const reportDeath = (id: number, calls: HeldCall[]): void => {
@@ -110,7 +110,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     switch (message.type) {
       case 'executor_exited':
         gone.set(message.executor, message.pid)
-        exits.set(message.executor, { pid: message.pid, code: message.code, signal: message.signal, at: Date.now() })
+        exits.set(message.executor, exitOf(message))
         if (!orchestrator.pool.exited(message.executor)) reportDeath(message.executor, [])
         return
       case 'exited':
@@ -160,11 +160,8 @@ async function takeOver(
   )
 }
 
-interface Exit {
-  pid: number
-  code: number | null
-  signal: string | null
-  at: number
+function exitOf({ pid, code, signal, killedFor }: ToOrchestrator & { type: 'executor_exited' }): ProcessDeath {
+  return { pid, code, signal, at: Date.now(), ...defined({ killedFor }) }
 }
 
 async function listen(path: string, { connect }: Orchestrator): Promise<Server> {

@@ -3,7 +3,9 @@ import { basename } from 'node:path'
 import type { SentLine } from '../../log/sending-logger.ts'
 import { PawlError } from '../../session/errors.ts'
 import { WorkerError } from '../errors.ts'
-import type { ExecutorProcessOptions, LogOptions } from '../protocol.ts'
+import { defined } from '../../session/defined.ts'
+import type { ProcessDeath } from '../options.ts'
+import type { ExecutorProcessOptions, KillReason, LogOptions } from '../protocol.ts'
 import { type Backoff, startBackoff } from './backoff.ts'
 import { type ExecutorProcess, type ProcessExit, startExecutorProcess } from './executor-process.ts'
 
@@ -32,7 +34,7 @@ export interface ExecutorsOptions {
   onLine(line: SentLine): void
   onStarted(pid: number): void
   /** Its death is certain. */
-  onExit(executor: { id: number; pid: number; code: number | null; signal: string | null }): void
+  onExit(executor: { id: number } & Omit<ProcessDeath, 'at'>): void
   /** The module cannot be loaded, or its services cannot be created; pawl retries with growing pauses. */
   onFailed(error: PawlError): void
 }
@@ -42,7 +44,7 @@ export interface Executors {
   start(): void
   /** Sets the newest orchestrator's socket. */
   connectTo(path: string): void
-  kill(id: number): void
+  kill(id: number, why: KillReason): void
   /** The orchestrator vouches for the attempts of these executors. */
   vouchFor(ids: readonly number[]): void
   /** The orchestrator reports that the executor accepts jobs. Returns its pid the first time. */
@@ -82,6 +84,7 @@ interface ForkedExecutor {
   /** Whether it was ended on purpose and must not be replaced. */
   isReleased: boolean
   isReady: boolean
+  killedFor?: NonNullable<ProcessDeath['killedFor']>
 }
 
 interface Waiting {
@@ -173,7 +176,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
   function exited(one: ForkedExecutor, { code, signal }: ProcessExit): void {
     const { id, team, process } = one
     running.delete(id)
-    if (process.pid !== undefined) options.onExit({ id, pid: process.pid, code, signal })
+    if (process.pid !== undefined) options.onExit({ id, pid: process.pid, code, signal, ...defined({ killedFor: one.killedFor }) })
     if (one.isReleased || !isWanted(team)) return
     if (!process.isLoaded() && signal !== null && ++team.deathsWhileLoading >= DEATHS_WHILE_LOADING) {
       failed(team, diesLoading(options, team.deathsWhileLoading, signal))
@@ -183,6 +186,11 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
 
   function end(one: ForkedExecutor): void {
     one.isReleased = true
+    kill(one, 'stopped')
+  }
+
+  function kill(one: ForkedExecutor, why: NonNullable<ProcessDeath['killedFor']>): void {
+    one.killedFor ??= why
     one.process.kill()
   }
 
@@ -206,7 +214,10 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
       path = newest
       for (const { team, process } of running.values()) if (team !== loadingTeam?.team) process.tell({ pawl: 'connect', path: newest })
     },
-    kill: (id) => running.get(id)?.process.kill(),
+    kill(id, why) {
+      const one = running.get(id)
+      if (one) kill(one, why)
+    },
     vouchFor(ids) {
       for (const id of ids) running.get(id)?.process.vouch()
     },

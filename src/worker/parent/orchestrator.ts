@@ -2,6 +2,8 @@
 import type { ChildProcess } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { defined } from '../../session/defined.ts'
+import type { ProcessDeath } from '../options.ts'
 import { startPeriodicCheck } from '../periodic-check.ts'
 import type { FailingExecution, FromOrchestrator, OrchestratorOptions, ToOrchestrator } from '../protocol.ts'
 import { startBackoff } from './backoff.ts'
@@ -26,7 +28,14 @@ export interface OrchestratorKeeping {
   onStarted(pid: number): void
   onMessage(message: FromOrchestrator, pid: number): void
   onListening(path: string): void
-  onExit(exit: { pid: number; code: number | null; signal: string | null; at: number }): void
+  onExit(exit: ProcessDeath): void
+}
+
+interface Current {
+  process: ChildProcess
+  path: string
+  isListening: boolean
+  killedFor?: NonNullable<ProcessDeath['killedFor']>
 }
 
 export interface KeptOrchestrator {
@@ -46,14 +55,14 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
   const failing = new Map<string, FailingExecution>()
   const backoff = startBackoff(RESPAWN_MS)
   const predecessors: number[] = []
-  let current: { process: ChildProcess; path: string; isListening: boolean } | undefined
+  let current: Current | undefined
   let aliveAt = steadyNow()
   let starts = 0
   let isStopping = false
   const endWatch = startPeriodicCheck({
     everyMs: CHECK_EVERY_MS,
     check(now) {
-      if (now - aliveAt > STUCK_MS && current) killGroup(current.process)
+      if (now - aliveAt > STUCK_MS && current) end(current, 'frozen')
     },
     afterFreeze(ms) {
       aliveAt += ms
@@ -63,7 +72,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
   function start(): void {
     const given = options()
     const child = forkOrchestrator([given.dataConverter, given.interceptors].filter((module) => module !== undefined))
-    const mine = { process: child, path: socketPath(folder, ++starts), isListening: false }
+    const mine: Current = { process: child, path: socketPath(folder, ++starts), isListening: false }
     current = mine
     aliveAt = steadyNow()
     child.on('error', () => {
@@ -80,7 +89,12 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
     if (child.pid !== undefined) onStarted(child.pid)
   }
 
-  function receive(from: NonNullable<typeof current>, message: FromOrchestrator): void {
+  function end(one: Current, why: NonNullable<ProcessDeath['killedFor']>): void {
+    one.killedFor ??= why
+    killGroup(one.process)
+  }
+
+  function receive(from: Current, message: FromOrchestrator): void {
     if (message.type === 'cached') return message.executions.forEach(cached.note)
     if (message.type === 'no_longer_failing') return void failing.delete(message.executionId)
     if (message.type === 'failing') {
@@ -95,12 +109,12 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
     onMessage(message, from.process.pid ?? 0)
   }
 
-  function exited(mine: NonNullable<typeof current>, code: number | null, signal: string | null): void {
+  function exited(mine: Current, code: number | null, signal: string | null): void {
     if (current === mine) current = undefined
     if (mine.process.pid !== undefined) predecessors.push(mine.process.pid)
     if (predecessors.length > MAX_PREDECESSORS) predecessors.shift()
     void rm(mine.path, { force: true })
-    onExit({ pid: mine.process.pid ?? 0, code, signal, at: Date.now() })
+    onExit({ pid: mine.process.pid ?? 0, code, signal, at: Date.now(), ...defined({ killedFor: mine.killedFor }) })
     if (isStopping) endWatch()
     else setTimeout(() => !isStopping && start(), backoff.next())
   }
@@ -112,7 +126,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
     isListening: () => current?.isListening === true,
     kill() {
       isStopping = true
-      if (current) killGroup(current.process)
+      if (current) end(current, 'stopped')
     },
     shutdown() {
       isStopping = true

@@ -74,11 +74,12 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     onLine: writeLine,
     onFile: options.onFile,
     onStarted: (pid) => notify({ event: 'worker_started', pid }),
-    onExit({ id, pid, code, signal }) {
+    onExit({ id, ...exit }) {
+      const { pid } = exit
       exited.push({ executor: id, pid })
       if (exited.length > MAX_EXITED) exited.shift()
-      if (orchestrator.isListening()) orchestrator.tell({ type: 'executor_exited', executor: id, pid, code, signal })
-      if (isStopping || !orchestrator.isListening()) notify({ event: 'worker_died', pid, code, signal, at: Date.now(), calls: [] })
+      if (orchestrator.isListening()) orchestrator.tell({ type: 'executor_exited', executor: id, ...exit })
+      if (isStopping || !orchestrator.isListening()) notify({ event: 'worker_died', ...exit, at: Date.now(), calls: [] })
       finishIfDone()
     },
     onFailed: startup.moduleFailed,
@@ -109,9 +110,9 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       orchestrator.tell({ type: 'exited', exited })
       executors.connectTo(path)
     },
-    onExit({ pid, code, signal, at }) {
+    onExit(exit) {
       startup.orchestratorDied()
-      notify({ event: 'orchestrator_died', pid, code, signal, at })
+      notify({ event: 'orchestrator_died', ...exit })
       if (isStopping) executors.shutdown('released')
       finishIfDone()
     },
@@ -134,7 +135,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       case 'alive':
         return executors.vouchFor(message.holds)
       case 'kill':
-        return executors.kill(message.executor)
+        return executors.kill(message.executor, message.why)
       case 'drained':
         return executors.release(message.executor)
       case 'event':

@@ -290,6 +290,7 @@ describe('a worker', () => {
 
   it.each<[string, unknown, string]>([
     ['without agents', { agents: [] }, 'no_agents'],
+    ['with an object that is not an agent', { agents: [{ name: 'x' }] }, 'invalid_worker'],
     ['with nothing in it', {}, 'no_agents'],
     ['with an unknown option', { agents: [defineAgent(AGENT)], service: {} }, 'invalid_worker'],
     ['with two agents of one name', { agents: [defineAgent(AGENT), defineAgent(AGENT)] }, 'duplicate_agent'],

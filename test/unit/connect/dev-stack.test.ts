@@ -100,7 +100,7 @@ it('the error for a Temporal that does not answer advises `pawl dev` only if its
   process.chdir(folder)
   const dead = '127.0.0.1:1'
   const says = async () => (await connectClient({ address: dead }).catch((error: Error) => error.message)) as string
-  expect(await says()).toMatch(/^No Temporal server answers at 127\.0\.0\.1:1\. .* start one with `pawl dev <module>`/)
+  expect(await says()).toMatch(/^No Temporal server answers at 127\.0\.0\.1:1\. Check that it runs.*`pawl dev <module>` starts a server/)
   const forget = await noteRunning(join(folder, '.pawl'), { ...stack, temporalAddress: dead })
   try {
     expect(await says()).toMatch(/this folder.s `pawl dev <module>`, to which it belongs, is running\. Try again/)

@@ -12,13 +12,18 @@ export function observedAgent(agent: Agent, marks: MarkWriter, answers: Response
   return { ...agent, tools, model: (ctx) => observedModel(agent.model, ctx, marks) }
 }
 
+/** A member that budgets, compaction or the rate gate may need. */
+type OptionalMember = Exclude<keyof Model, 'name' | 'generate'>
+
 async function observedModel(declared: Agent['model'], ctx: AgentContext, marks: MarkWriter): Promise<Model> {
   const chosen = typeof declared === 'function' ? await declared(ctx) : declared
   // The SDK behind a model's name takes a while to load.
   const model = typeof chosen === 'string' ? (await import('../../../models/anthropic.ts')).modelOf(chosen) : chosen
+  const { name, provider, account, contextWindow, price, maxTokens, thinkingTokens } = model
+  const others = { provider, account, contextWindow, price, maxTokens, thinkingTokens } satisfies Record<OptionalMember, unknown>
   return {
-    name: model.name,
-    ...defined({ contextWindow: model.contextWindow }),
+    name,
+    ...defined(others),
     async generate(request, callContext) {
       const place = `${request.purpose ?? 'model'}:${request.run}:${request.turn}`
       marks.reach(request.sessionId, { id: `${place}/before` })
