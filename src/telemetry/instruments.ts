@@ -51,6 +51,7 @@ export const INSTRUMENTS = {
   'pawl.resume.duration': seconds('From the death of an executor to when another one runs its call.', SHORT_SECONDS),
   'pawl.executors': gauge('{process}', 'Executors that are connected.'),
   'pawl.jobs': gauge('{job}', 'Model calls, tool calls and other jobs assigned to executors.'),
+  'pawl.temporal.away': gauge('s', 'How long Temporal has not answered this worker; 0 while it answers.'),
   'pawl.sessions': gauge('{session}', 'Open sessions by status.'),
   'pawl.sessions.error': gauge('{session}', 'Sessions in error by code, and by whether they need a person.'),
   'pawl.error.age': gauge('s', 'How long the longest of these sessions has been in its error.'),

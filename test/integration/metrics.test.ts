@@ -128,6 +128,7 @@ it(
     expect(sum('gen_ai_execute_tool_duration_count', { gen_ai_tool_name: 'look' })).toBe(2)
     expect(sum('pawl_flush_lag_count')).toBeGreaterThan(0)
     expect(sum('pawl_executors')).toBe(1)
+    expect(sum('pawl_temporal_away')).toBe(0)
     // No label names a session: the number of time series is bounded.
     expect(text).not.toContain(session.id)
   },

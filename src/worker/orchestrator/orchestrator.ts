@@ -124,7 +124,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
   const { dispatch, adopt } = dispatcherTo(pool, leases)
   const needs = { client, store, logger, worker, dispatch }
   const activities = createActivities(needs, reader, flusher)
-  const endTelemetry = telemetry.start(pool)
+  const endTelemetry = telemetry.start({ pool, temporal: sdk })
   const answerFor = adoptionBy(client, logger)
   const adopted = new Set<string>()
   const { healAfterMs: afterMs, failing: notes = NO_NOTES } = parts

@@ -12,10 +12,13 @@ it('logs one line when the server is lost and one when it is back, and none whil
   const outages = watchTemporal(log, { ...SOON, settlingMs: LONG_MS })
   let isAway = true
   outages.watch({ address: 'host:7233', probe: () => (isAway ? Promise.reject(new Error('refused')) : Promise.resolve()) })
+  expect(outages.awayMs()).toBe(0)
   expect(await Promise.all([outages.suspect(), outages.suspect()])).toEqual([true, true])
+  await until('time passes', () => outages.awayMs() > 0)
   expect(await outages.suspect()).toBe(true)
   isAway = false
   await until('it is back', () => log.about('answers again').length === 1)
+  expect(outages.awayMs()).toBe(0)
   isAway = true
   expect(await outages.suspect()).toBe(true)
   expect(log.about('')).toEqual([

@@ -6,6 +6,7 @@ import type { GaugeReading } from '../../../telemetry/instruments.ts'
 import { WorkerError } from '../../errors.ts'
 import type { TelemetrySettings } from '../../telemetry-settings.ts'
 import type { Pool } from '../executors/pool.ts'
+import type { TemporalOutages } from '../temporal/outages.ts'
 import type { MeasuredJobs } from './measure-jobs.ts'
 import type { Meters, Recorder } from './meters.ts'
 
@@ -22,7 +23,13 @@ export interface Telemetry {
   /** Measures jobs; absent if metrics are off. */
   jobs?: MeasuredJobs
   /** Starts to export. The returned function ends it. */
-  start(pool: Pick<Pool, 'executors'>): () => Promise<void>
+  start(sources: Measured): () => Promise<void>
+}
+
+/** What gauges read in this process. */
+export interface Measured {
+  pool: Pick<Pool, 'executors'>
+  temporal: Pick<TemporalOutages, 'awayMs'>
 }
 
 /**
@@ -36,8 +43,8 @@ export async function prepareTelemetry({ settings, store, logger, worker }: Tele
   const metrics = await unlessMissing(settings.metrics, logger, (on) => prepareMetrics({ settings, store, logger, holder }, on))
   return {
     ...(metrics && { jobs: metrics.jobs }),
-    start(pool) {
-      const ends = [traces?.start(), metrics?.start(pool)].filter((end) => end !== undefined)
+    start(sources) {
+      const ends = [traces?.start(), metrics?.start(sources)].filter((end) => end !== undefined)
       return async () => {
         await Promise.all(ends.map((end) => end()))
       }
@@ -87,11 +94,11 @@ async function prepareMetrics(
   const record: Recorder = (name, value, labels) => meters?.record(name, value, labels)
   return {
     jobs: measureJobs(record),
-    start(pool: Pick<Pool, 'executors'>) {
+    start(sources: Measured) {
       meters = open()
       store.watchStored(measureStored(record, store, logger))
       const census = reportCensus(store, holder, logger)
-      read = () => [...ofPool(pool), ...census.readings()]
+      read = () => [...ofWorker(sources), ...census.readings()]
       return async () => {
         await meters?.close()
         store.watchStored(() => undefined)
@@ -101,11 +108,12 @@ async function prepareMetrics(
   }
 }
 
-function ofPool(pool: Pick<Pool, 'executors'>): GaugeReading[] {
+function ofWorker({ pool, temporal }: Measured): GaugeReading[] {
   const executors = [...pool.executors()]
   const jobs = executors.reduce((sum, { assignments }) => sum + assignments.size, 0)
   return [
     { name: 'pawl.executors', value: executors.length, labels: {} },
     { name: 'pawl.jobs', value: jobs, labels: {} },
+    { name: 'pawl.temporal.away', value: temporal.awayMs() / 1_000, labels: {} },
   ]
 }

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from '../../../agent/tool.ts'
+import { steadyNow } from '../../steady-clock.ts'
 
 const PROBE_MS = 3_000
 const RETRY_MS = 1_000
@@ -23,12 +24,15 @@ export interface TemporalOutages {
   watch(temporal: WatchedTemporal): () => void
   /** A call of the SDK has failed: resolves to whether a server is unavailable, which is then logged, or has just come back. */
   suspect(): Promise<boolean>
+  /** For how long a server has not answered, in milliseconds; 0 if all answer. */
+  awayMs(): number
 }
 
 /** Starts a watch without servers. */
 export function watchTemporal(logger: Logger, { retryMs = RETRY_MS, settlingMs = SETTLING_MS, askMs = ASK_MS } = {}): TemporalOutages {
   const watched = new Set<WatchedTemporal>()
-  const away = new Set<WatchedTemporal>()
+  /** Since when, by the steady clock. */
+  const away = new Map<WatchedTemporal, number>()
   let asking: Promise<void> | undefined
   let quietUntil = 0
 
@@ -46,7 +50,7 @@ export function watchTemporal(logger: Logger, { retryMs = RETRY_MS, settlingMs =
 
   function lose(temporal: WatchedTemporal): void {
     if (away.has(temporal) || !watched.has(temporal)) return
-    away.add(temporal)
+    away.set(temporal, steadyNow())
     void waitFor(temporal)
   }
 
@@ -61,7 +65,7 @@ export function watchTemporal(logger: Logger, { retryMs = RETRY_MS, settlingMs =
 
   async function waitFor(temporal: WatchedTemporal): Promise<void> {
     const { address } = temporal
-    const since = Date.now()
+    const since = away.get(temporal) ?? steadyNow()
     logger.warn({ temporal: address }, `Temporal at ${address} does not answer. Sessions continue when it is back.`)
     do await sleep(retryMs, undefined, { ref: false })
     while (watched.has(temporal) && !(await answers(temporal)))
@@ -69,7 +73,7 @@ export function watchTemporal(logger: Logger, { retryMs = RETRY_MS, settlingMs =
     if (!watched.has(temporal)) return
     quietUntil = Date.now() + settlingMs
     // A warning, so that it is visible wherever the first line was.
-    logger.warn({ temporal: address }, `Temporal at ${address} answers again, after ${Math.round((Date.now() - since) / 1_000)} s.`)
+    logger.warn({ temporal: address }, `Temporal at ${address} answers again, after ${Math.round((steadyNow() - since) / 1_000)} s.`)
   }
 
   return {
@@ -86,6 +90,7 @@ export function watchTemporal(logger: Logger, { retryMs = RETRY_MS, settlingMs =
       await asking
       return away.size > 0
     },
+    awayMs: () => Math.max(0, ...[...away.values()].map((since) => steadyNow() - since)),
   }
 }
 

@@ -10,7 +10,7 @@ const REPEATED_AFTER_MS = 60_000
 const LINES_KEPT = 1_000
 const EXECUTIONS_KEPT = 10_000
 
-export interface SdkRuntime extends Pick<TemporalOutages, 'watch'> {
+export interface SdkRuntime extends Pick<TemporalOutages, 'watch' | 'awayMs'> {
   /** Notes the session of an execution: some lines name an execution only by its id. */
   noteExecution(executionId: string, sessionId: string): void
 }
@@ -52,7 +52,11 @@ function linesTo(logger: Logger): { runtime: SdkRuntime; receive: (entry: LogEnt
   }
 
   return {
-    runtime: { watch: outages.watch, noteExecution: (executionId, sessionId) => void sessions.set(executionId, sessionId) },
+    runtime: {
+      watch: outages.watch,
+      awayMs: outages.awayMs,
+      noteExecution: (executionId, sessionId) => void sessions.set(executionId, sessionId),
+    },
     receive: (entry) => void log(entry),
   }
 }
