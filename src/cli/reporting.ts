@@ -65,7 +65,7 @@ function waitText(wait: SessionWait, now: number): string {
     attempt !== undefined && attempt > 1 && `attempt ${attempt}`,
     worker && `on ${worker}`,
     since !== undefined && `since ${whenText(since, now)}`,
-    until !== undefined && (wait.for === 'next_attempt' ? `at ${whenText(until, now)}` : `until ${whenText(until, now)}`),
+    until !== undefined && until > now && (wait.for === 'next_attempt' ? `at ${whenText(until, now)}` : `until ${whenText(until, now)}`),
   ]
   return [waitPhrase(wait), reason, ...details].filter(Boolean).join(', ')
 }

@@ -284,7 +284,9 @@ export function judgeWorkflows({ open, examined, heldUp, ended }: WorkflowFacts)
   if (stuck.length === 0) return ok('workflows', { measured: `${open} open, ${examined} examined, none held up`, details })
   return fail('workflows', {
     measured: `${open} open, ${stuck.length} of ${examined} examined held up: ${named(stuck)}`,
-    advice: `Run \`${SUGGESTIONS.statusOf()}\` for details. If a step keeps failing, the worker logs say why.`,
+    advice: heldUp.some(({ waitsFor }) => waitsFor.startsWith('a worker'))
+      ? `Start a worker whose module has what they lack, the agent or the tool. If one runs, its log says why it does not take them; \`${SUGGESTIONS.statusOf()}\` names what is missing.`
+      : `Run \`${SUGGESTIONS.statusOf()}\` for details. If a step keeps failing, the worker logs say why.`,
     details,
   })
 }

@@ -39,9 +39,11 @@ export function pendingStepsOf(activities: readonly PendingActivity[]): PendingS
     const step = STEPS[pending.activityType?.name ?? '']
     if (!step) return []
     const isStarted = pending.state === STARTED
-    const since = msOf(isStarted ? pending.lastStartedTime : pending.scheduledTime)
+    const attempt = Number(pending.attempt ?? 1)
+    // The server says when an attempt was scheduled, not since when the step has waited.
+    const since = isStarted ? msOf(pending.lastStartedTime) : attempt === 1 ? msOf(pending.scheduledTime) : undefined
     const worker = isStarted ? pending.lastWorkerIdentity || undefined : undefined
-    return [{ step, attempt: Number(pending.attempt ?? 1), ...defined({ since, worker }), ...(!isStarted && heldUpStep(pending, since)) }]
+    return [{ step, attempt, ...defined({ since, worker }), ...(!isStarted && heldUpStep(pending, since)) }]
   })
 }
 

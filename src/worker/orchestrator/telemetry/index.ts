@@ -23,11 +23,11 @@ export interface Telemetry {
   /** Measures jobs; absent if metrics are off. */
   jobs?: MeasuredJobs
   /** Starts to export. The returned function ends it. */
-  start(sources: Measured): () => Promise<void>
+  start(sources: MeasuredWorker): () => Promise<void>
 }
 
 /** What gauges read in this process. */
-export interface Measured {
+export interface MeasuredWorker {
   pool: Pick<Pool, 'executors'>
   temporal: Pick<TemporalOutages, 'awayMs'>
 }
@@ -94,7 +94,7 @@ async function prepareMetrics(
   const record: Recorder = (name, value, labels) => meters?.record(name, value, labels)
   return {
     jobs: measureJobs(record),
-    start(sources: Measured) {
+    start(sources: MeasuredWorker) {
       meters = open()
       store.watchStored(measureStored(record, store, logger))
       const census = reportCensus(store, holder, logger)
@@ -108,7 +108,7 @@ async function prepareMetrics(
   }
 }
 
-function ofWorker({ pool, temporal }: Measured): GaugeReading[] {
+function ofWorker({ pool, temporal }: MeasuredWorker): GaugeReading[] {
   const executors = [...pool.executors()]
   const jobs = executors.reduce((sum, { assignments }) => sum + assignments.size, 0)
   return [
