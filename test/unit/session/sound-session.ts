@@ -74,14 +74,14 @@ export const FIXED_SESSIONS = size(200, 400)
 
 /**
  * Asserts `holds` in random sessions, then in a fixed sample. Returns the sum of what `holds` returns for the sample: how often it met
- * its subject. In random sessions, that count would sometimes be 0.
+ * its subject. In random sessions, that count would sometimes be 0. `fixed`: the size of the sample.
  */
-export function metInSessions(holds: (session: SoundSession) => number): number {
+export function metInSessions(holds: (session: SoundSession) => number, fixed = FIXED_SESSIONS): number {
   fc.assert(
     fc.property(eventfulSessions, (session) => void holds(session)),
     { numRuns: RANDOM_SESSIONS },
   )
-  return fc.sample(eventfulSessions, { numRuns: FIXED_SESSIONS, seed: 1 }).reduce((met, session) => met + holds(session), 0)
+  return fc.sample(eventfulSessions, { numRuns: fixed, seed: 1 }).reduce((met, session) => met + holds(session), 0)
 }
 
 const POLICIES: (CheckpointPolicy | undefined)[] = [
