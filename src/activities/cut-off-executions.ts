@@ -1,6 +1,7 @@
 // Recovers what is not stored of executions that were ended: their events, or, if no worker can replay them or they never opened, what they
 // received and did.
 import { type Client, isGrpcServiceError } from '@temporalio/client'
+import { getGrpcStatusDetails } from '@temporalio/client/lib/helpers.js'
 import type { Logger } from '../agent/tool.ts'
 import { queryEvents } from '../connect/session-queries.ts'
 import type { Unreplayable } from '../session/events.ts'
@@ -19,7 +20,6 @@ import { resend } from './resending.ts'
 const QUERY_TIMEOUT_MS = 30_000
 /** Shorter than the time after which `loading` reports what it waits for. */
 const BROKEN_QUERY_TIMEOUT_MS = 4_000
-const FAILED_PRECONDITION = 9
 
 interface Needs {
   store: Store
@@ -165,8 +165,10 @@ function unreadable(executionId: string, lost: string, why: string, cause?: unkn
  * Whether the server refuses to ask a worker: three attempts of the newest workflow task of the execution failed or timed out. Once it has
  * ended, that does not change.
  */
-const isRefusedForEver = (error: unknown): boolean =>
-  error instanceof Error && isGrpcServiceError(error.cause) && error.cause.code === FAILED_PRECONDITION
+function isRefusedForEver(error: unknown): boolean {
+  if (!(error instanceof Error) || !isGrpcServiceError(error.cause)) return false
+  return (getGrpcStatusDetails(error.cause) ?? []).some(({ type_url: type }) => type?.endsWith('.WorkflowNotReadyFailure'))
+}
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 

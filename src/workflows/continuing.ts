@@ -21,6 +21,7 @@ const BETWEEN_TRIES = 0.5
 const HARD_LIMIT_FACTOR = { events: 40, bytes: 10 }
 /** Events that arrive during the last flush are carried beside the snapshot, up to this many bytes of JSON. */
 const MAX_TAIL_BYTES = 256_000
+const MAX_INHERITED_BYTES = 1_300_000
 
 /** The continuing of one execution. */
 export interface Continuing {
@@ -36,6 +37,8 @@ export interface Continued {
   flushing: Flushing
   stopping: Stopping
   closing(): Closing | undefined
+  /** What the session has inherited and not used yet. */
+  inherited(): readonly unknown[]
 }
 
 /** A session at one moment. */
@@ -45,9 +48,10 @@ interface Snapshot {
 }
 
 /** The continuing of one execution. */
-export function startContinuing({ start, journal, flushing, stopping, closing }: Continued): Continuing {
+export function startContinuing({ start, journal, flushing, stopping, closing, inherited }: Continued): Continuing {
   const { events: dueEvents = DUE.events, bytes: dueBytes = DUE.bytes } = start.settings?.history ?? {}
   let triedAt = 0
+  let sized = { count: 0, bytes: 0 }
   /** How far the store had got when a try failed. Until it advances, it counts as unavailable, and no turn waits for it. */
   let storedThen: number | undefined
 
@@ -55,7 +59,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     isDue() {
       const { historyLength, historySize } = workflowInfo()
       // The next step of this execution handles a pending stop, and this execution must answer rollbacks, forks and decisions in progress.
-      if (!allHandlersFinished()) return false
+      if (!allHandlersFinished() || inheritsTooMuch()) return false
       if ((historyLength < dueEvents && historySize < dueBytes) || stopping.isRequested()) return false
       if (mustWait() || flushing.isDrained() || triedAt === 0) return true
       if (storedThen !== undefined && flushing.storedSeq() <= storedThen) return false
@@ -69,6 +73,13 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
       recovered()
       await continueIfStored()
     },
+  }
+
+  /** The argument of an execution has at most 2 MB. Answers are used up when the run continues. */
+  function inheritsTooMuch(): boolean {
+    const left = inherited()
+    if (left.length !== sized.count) sized = { count: left.length, bytes: jsonBytes(left) }
+    return sized.count > 0 && sized.bytes > MAX_INHERITED_BYTES
   }
 
   function mustWait(): boolean {
@@ -114,6 +125,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
     const { settings } = start
     const { workflowId, runId } = workflowInfo()
     const wanted = closing()
+    const left = inherited()
     return continueAsNew<(next: SessionStart) => Promise<void>>({
       sessionId: sessionIdOf(workflowId),
       ...(settings && { settings }),
@@ -125,6 +137,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing }:
         ...(tail.length > 0 && { tail }),
         previous: runId,
         ...(wanted && { closing: wanted }),
+        ...(left.length > 0 && { inherited: [...left] }),
       },
     })
   }

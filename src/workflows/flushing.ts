@@ -1,5 +1,5 @@
 // Flushes to the side store when no model call is about to trigger one. At most one is in flight, and no run awaits it.
-import { CancellationScope, sleep } from '@temporalio/workflow'
+import { CancellationScope, condition, sleep } from '@temporalio/workflow'
 import { flush } from './activities.ts'
 import { eventsOf, type Journal } from './journal.ts'
 
@@ -36,12 +36,16 @@ export function startFlushing(journal: Journal, flushedSeq: number, onForeign: (
   let wanted = flushedSeq
   let inFlight: Promise<void> | undefined
   let holds = 0
+  let isForeign = false
 
   async function flushWanted(): Promise<void> {
     while (flushed < wanted) {
       const { seq, stale, foreign } = await flush(eventsOf(journal))
       // Nothing in this journal will be stored. A flush stays in flight until the workflow ends.
-      if (foreign) return onForeign()
+      if (foreign) {
+        isForeign = true
+        return onForeign()
+      }
       if (!stale) journal.isUnconfirmed = false
       flushed = Math.max(flushed, seq)
       if (stale) await sleep(STALE_PAUSE_MS)
@@ -65,6 +69,8 @@ export function startFlushing(journal: Journal, flushedSeq: number, onForeign: (
     storedSeq: () => flushed,
     async drained() {
       while (!isDrained()) {
+        // Nothing will be stored: waits until this execution ends. To await the ended flush again and again would never yield.
+        if (isForeign) await condition(isDrained)
         nudge()
         await inFlight
       }

@@ -1,6 +1,7 @@
 // What a session does not repeat after its execution could not be replayed. The next execution uses the answers of that execution's
 // activities instead of new ones.
 import type { CallModelResult, ExecuteToolResult, Inherited, Succession } from '../calls/activities.ts'
+import type { Continuation } from '../session/protocol/protocol.ts'
 import type { CallState, SessionState } from '../session/state.ts'
 import { recordEnded } from './calls/ended-calls.ts'
 import type { Journal } from './journal.ts'
@@ -14,6 +15,8 @@ export interface Inheritance {
   call(callId: string): Promise<ExecuteToolResult> | undefined
   /** Records the outcomes of calls that a stop prevents. */
   settle(journal: Journal, calls: readonly CallState[]): void
+  /** What the next execution of the session inherits. */
+  left(): readonly Inherited[]
 }
 
 /** The attempt may have been made by an execution that ended before it could record the outcome. */
@@ -23,7 +26,16 @@ export class EndedBefore extends Error {
 
 /** What an execution of a session inherits. `state`: the session as stored; undefined if nothing is stored. */
 export function startInheriting({ answers = [], unreplayable }: Succession, state: SessionState | undefined): Inheritance {
-  const left = [...answers.filter(isUsable(answers, state)), ...(unreplayable ? lostCalls(answers, state) : [])]
+  return inheriting([...answers.filter(isUsable(answers, state)), ...(unreplayable ? lostCalls(answers, state) : [])])
+}
+
+/** What an execution inherits that continues as new: the answers that its predecessor had left. */
+export function continueInheriting({ inherited = [] }: Pick<Continuation, 'inherited'>): Inheritance {
+  return inheriting(inherited as Inherited[])
+}
+
+function inheriting(unused: readonly Inherited[]): Inheritance {
+  const left = [...unused]
 
   function take<O extends Inherited['of']>(of: O, isIt: (one: Inherited & { of: O }) => boolean): (Inherited & { of: O }) | undefined {
     const at = left.findIndex((one) => one.of === of && isIt(one as Inherited & { of: O }))
@@ -33,6 +45,7 @@ export function startInheriting({ answers = [], unreplayable }: Succession, stat
   const takeCall = (callId: string) => take('call', (one) => one.callId === callId)
 
   return {
+    left: () => left,
     model(run, turn) {
       const answer = take('model', (one) => one.run === run && one.turn === turn)
       return answer && Promise.resolve(answer.result)

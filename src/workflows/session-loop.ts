@@ -22,7 +22,14 @@ const IDLE_TIMEOUT_MS = 24 * 3_600_000
 /** Runs the session until it closes or continues as new. */
 export async function serve(open: Session, start: Start): Promise<void> {
   const { journal, flushing, stopping, alarms, closing } = open
-  const continuing = startContinuing({ start, journal, flushing, stopping, closing: () => closing.wanted })
+  const continuing = startContinuing({
+    start,
+    journal,
+    flushing,
+    stopping,
+    closing: () => closing.wanted,
+    inherited: open.inherited.left,
+  })
   const idleTimeoutMs = start.settings?.idleTimeoutMs ?? IDLE_TIMEOUT_MS
   /** A paused session, or one in an error, waits for a person without a time limit. */
   const waitWhileIdle = async (wakes: () => boolean): Promise<boolean> => {

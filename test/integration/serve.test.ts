@@ -298,9 +298,15 @@ describe('pawl serve', () => {
     pawl(['serve', '--schema', schema, '--task-queue', here.taskQueue, ...args], { cwd: folder, env: env() }).ended
 
   it('pawl serve says which port is in use, and how to choose another', async () => {
-    const { code, stderr } = await run('--port', new URL(url).port)
-    expect(code).toBe(1)
-    expect(stderr).toMatch(/cannot_listen: 127\.0\.0\.1:\d+ is in use.*--port/)
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    try {
+      const { code, stderr } = await run('--port', `${(other.address() as AddressInfo).port}`)
+      expect(code).toBe(1)
+      expect(stderr).toMatch(/cannot_listen: 127\.0\.0\.1:\d+ is in use.*--port/)
+    } finally {
+      other.close()
+    }
   })
 
   it.each(['app.example', 'https://app.example/', 'https://app.example/chat'])(

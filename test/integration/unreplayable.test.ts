@@ -1,6 +1,8 @@
 // Sessions whose workflow's history no worker can replay, because another build with other workflow code wrote it, or none has begun it.
+import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
-import type { Agent } from 'pawl'
+import { type Agent, defineAgent, type ModelRequest } from 'pawl'
+import { scripted } from 'pawl/testing'
 import type { CreateWorkerOptions } from 'pawl/worker'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
@@ -122,15 +124,25 @@ describe.each([
   })
 })
 
-it('a session that was terminated before any worker had it answers every message', { timeout: 120_000 }, async () => {
-  const played = player.play(here.pawl, { model: () => 'hello' })
-  const one = await played.session.send('one')
-  await workflowOf(played.id).terminate('by an operator')
-  const two = await played.session.send('two')
-  worker = await here.startWorker({ agents: [player.agent as Agent] })
-  await Promise.all([one.result(TIMEOUT), two.result(TIMEOUT)])
-  expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked')).sort()).toEqual(['one', 'two'])
-})
+it.each([{ handle: 'an id' }, { handle: 'no id' }])(
+  'a session that was terminated before any worker had it answers every message, if its handle was made with $handle',
+  { timeout: 120_000 },
+  async ({ handle }) => {
+    const requests: ModelRequest[] = []
+    const model = scripted((request) => {
+      requests.push(request)
+      return 'hello'
+    })
+    const agent = defineAgent({ name: 'greeter', instructions: 'Greet.', model })
+    const session = here.pawl.session(handle === 'an id' ? randomUUID() : undefined, { agent: 'greeter' })
+    const one = await session.send('one')
+    await workflowOf(session.id).terminate('by an operator')
+    const two = await session.send('two')
+    worker = await here.startWorker({ agents: [agent as Agent] })
+    await Promise.all([one.result(TIMEOUT), two.result(TIMEOUT)])
+    expect(saidIn(requests.at(-1) ?? expect.fail('no model was asked')).sort()).toEqual(['one', 'two'])
+  },
+)
 
 it('a call that ran while the deploy broke its session is not repeated, and its result counts', { timeout: 180_000 }, async () => {
   const old = await here.startWorker({ agents: [player.agent as Agent] })
@@ -183,6 +195,36 @@ it.each([{ session: 'running' }, { session: 'paused' }])(
     expect(await completedCallsOf(played.id)).toEqual([{ tool: 'pay', result: 'receipt 8' }])
   },
 )
+
+it('what a paused session inherited outlives its continue-as-new: the call is not made again', { timeout: 180_000 }, async () => {
+  const there = await deploy({ history: { events: 100 } })
+  onTestFinished(() => there.stop())
+  const old = await there.startWorker({ agents: [player.agent as Agent] })
+  const body = gate()
+  const pay = async () => {
+    await body.pass()
+    return 'receipt 9'
+  }
+  const played = player.play(there.pawl, { model: inOrder([use('pay', 'rent')], 'paid'), pay })
+  const sent = await played.session.send('one')
+  await body.reached
+  await played.session.pause()
+  const stopped = old.stop()
+  await there.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  body.open()
+  await stopped
+  const runId = async () => (await there.temporal.workflow.getHandle(`pawl:${played.id}`).describe()).runId
+  const broken = await runId()
+  await until('it has continued in another execution', async () => (await runId()) !== broken)
+  await until('it is open', async () => (await played.session.state()).status !== undefined)
+  const healed = await runId()
+  for (let n = 0; n < 60; n++) await played.session.send(`more ${n}`)
+  await until('it has continued as new', async () => (await runId()) !== healed)
+  await played.session.unpause()
+  await sent.result(TIMEOUT)
+  expect(played.count('pay')).toBe(1)
+  expect(JSON.stringify(played.requests)).toContain('receipt 9')
+})
 
 it('a decision that is made while no worker can replay the session is carried out once', { timeout: 180_000 }, async () => {
   const asking = approvalStage()

@@ -94,9 +94,18 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
   const { taskQueue = parts.taskQueue, settings } = options
   const asked: UpdateTarget = { client, sessionId: id, taskQueue, settings, tell, shown, indexed: parts.indexed }
 
+  let mayBeNew = known.isNew
+
+  /** Whether the session cannot exist yet. Only the first message can say so: after it, the session may exist. */
+  function takeNew(): boolean {
+    const isNew = mayBeNew
+    mayBeNew = false
+    return isNew
+  }
+
   async function send(content: string | UserBlock[], sendOptions?: SendOptions): Promise<RunHandle> {
     const sent = checkSend(sendOptions)
-    const { messageId = randomUUID(), metadata, deadlineMs, isNew = known.isNew, interrupt, by } = sent
+    const { messageId = randomUUID(), metadata, deadlineMs, isNew = takeNew(), interrupt, by } = sent
     const traceparent = sent.traceparent ?? (await activeTraceparent())
     const message: MessageSignal = {
       messageId: sendable(messageId),

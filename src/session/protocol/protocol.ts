@@ -350,6 +350,8 @@ export interface Continuation {
   previous: string
   /** Whether the session was asked to close. */
   closing?: Closing
+  /** Unused answers of an execution that no worker can replay (`Inherited` of src/calls). */
+  inherited?: unknown[]
 }
 
 /** How to close a session: once nothing is left to do, or now, with pending work waiting until the session is resumed. */

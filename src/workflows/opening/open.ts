@@ -13,7 +13,7 @@ import type { CallState, RunState, SessionState } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { loadCalls, loadFork, loadSession } from '../activities.ts'
 import { coreVersionOf } from '../core-version.ts'
-import { type Inheritance, startInheriting } from '../inherited.ts'
+import { continueInheriting, type Inheritance, startInheriting } from '../inherited.ts'
 import { type Journal, openJournal } from '../journal.ts'
 import type { ExecutionOpening } from './opening.ts'
 import type { Session } from '../open-session.ts'
@@ -76,14 +76,14 @@ function unreplayableOf({ unreplayable }: Start): Unreplayable | undefined {
 }
 
 async function openCarried(
-  { state, digest, tail, previous }: Continuation,
+  { state, digest, tail, previous, inherited }: Continuation,
   coreVersion: number,
   opening: ExecutionOpening,
 ): Promise<Opened | RefusedStart> {
   const isWhole = await fetchCalls({ state, digest }, opening)
   const journal = openJournal({ seq: state.seq, digest }, state, coreVersion, tail)
   if (!isWhole) reportLostCalls(journal)
-  return { journal, previous }
+  return { journal, previous, inherited: continueInheriting(defined({ inherited })) }
 }
 
 /** Loads the calls that a bounded state could not hold. Returns false if the store no longer has them: their run cannot resume. */

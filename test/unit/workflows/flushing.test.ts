@@ -12,6 +12,7 @@ vi.mock('@temporalio/workflow', async (original) => ({
   // Outside a workflow there is no scope to run in: what matters here is that there is a promise in between.
   CancellationScope: { nonCancellable: async <T>(run: () => Promise<T>): Promise<T> => await run() },
   sleep: () => Promise.resolve(),
+  condition: () => new Promise(() => {}),
 }))
 
 describe('a nudge', () => {
@@ -43,4 +44,16 @@ describe('a nudge', () => {
       expect(stored).toEqual([1, 2])
     },
   )
+})
+
+it('a session whose store has another past waits without spinning when it closes', async () => {
+  server.flush = () => Promise.resolve({ seq: 0, foreign: true } as never)
+  const journal = { state: { epoch: 'e' }, watermark: () => ({ seq: 1, digest: '' }) } as Journal
+  let isForeign = false
+  const flushing = startFlushing(journal, 0, () => (isForeign = true))
+  let hasEnded = false
+  void flushing.drained().then(() => (hasEnded = true))
+  // A timer fires only if no chain of microtasks keeps the event loop from it.
+  await new Promise((resolve) => setTimeout(resolve, 10))
+  expect({ isForeign, hasEnded }).toEqual({ isForeign: true, hasEnded: false })
 })
