@@ -12,8 +12,8 @@ import { StaleWatermark } from '../calls/errors.ts'
 import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
-import type { Succession } from '../calls/activities.ts'
-import { endOf, readUnstored, type EventsInStore } from './raw-histories.ts'
+import type { Repeated, Succession } from '../calls/activities.ts'
+import { endOf, readRepeated, readUnstored, type EventsInStore } from './raw-histories.ts'
 import { resend } from './resending.ts'
 
 /** A history of maximum size takes some seconds to replay. */
@@ -132,6 +132,12 @@ async function passOn(sessionId: string, executionId: string, needs: Needs): Pro
   const { received } = await readUnstored(sessionId, executionId, storedIn(needs.store, sessionId, -1), needs.client)
   for (const one of received) await resend(one, { ...needs, sessionId, executionId })
   return {}
+}
+
+/** Which of the signals and updates that a reset sent again to this execution had been carried out, once the events of the reset one are stored. */
+export async function repeatedAfterReset(sessionId: string, executionId: string, store: Store, client: Client): Promise<Repeated> {
+  const { seq = 0 } = (await store.head(sessionId)) ?? {}
+  return readRepeated(sessionId, executionId, storedIn(store, sessionId, seq), client)
 }
 
 function storedIn(store: Store, sessionId: string, upTo: number): EventsInStore {

@@ -1,7 +1,8 @@
 // The activity `loadSession`: loads what a session resumes from after its workflow has closed.
+import { defined } from '../session/defined.ts'
 import { snapshotOf } from '../session/fold/snapshot.ts'
 import type { LoadSessionInput, LoadSessionResult, NotYet } from '../calls/activities.ts'
-import { storeCutOffExecutions } from './cut-off-executions.ts'
+import { repeatedAfterReset, storeCutOffExecutions } from './cut-off-executions.ts'
 import { currentSession } from './current-session.ts'
 import { loading } from './loading.ts'
 import type { ActivityNeeds } from './needs.ts'
@@ -26,6 +27,8 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
   if (!resumed) return { ...succession, found: false }
   const { warnings, ...found } = resumed
   for (const warning of warnings) logger.warn({ session: sessionId }, warning)
-  if ('state' in found) return { ...succession, found: true, state: snapshotOf(found.state), digest: found.digest }
-  return { ...succession, found: true, ...found }
+  const repeated = input.after === undefined ? undefined : await repeatedAfterReset(sessionId, runId, store, client)
+  const besides = { ...succession, ...defined({ repeated }) }
+  if ('state' in found) return { ...besides, found: true, state: snapshotOf(found.state), digest: found.digest }
+  return { ...besides, found: true, ...found }
 }

@@ -12,12 +12,34 @@ import { isObject, jsonBytes } from '../session/json.ts'
 import { type Continuation, type SessionStart, SIGNALS, workflowIdOf } from '../session/protocol/protocol.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
 import { alreadyStored, isOfRequest, type Request } from './already-stored.ts'
-import type { CallModelInput, CallModelResult, ExecuteToolInput, ExecuteToolResult, Inherited, Succession } from '../calls/activities.ts'
+import type {
+  CallModelInput,
+  CallModelResult,
+  ExecuteToolInput,
+  ExecuteToolResult,
+  Inherited,
+  Repeated,
+  Succession,
+} from '../calls/activities.ts'
 
-/** A signal or an update as the execution received it. */
-export type Received =
-  | { kind: 'signal'; eventId: string; name: string; input: temporal.api.common.v1.IPayloads }
-  | { kind: 'update'; request: temporal.api.update.v1.IRequest }
+/** A signal or an update as the execution received it. `at`: its place in the history. */
+export type Received = ReceivedSignal | ReceivedUpdate
+
+interface ReceivedSignal {
+  kind: 'signal'
+  at: number
+  eventId: string
+  name: string
+  input: temporal.api.common.v1.IPayloads
+}
+
+/** `endedAt`: the place of its completion. */
+interface ReceivedUpdate {
+  kind: 'update'
+  at: number
+  endedAt?: number
+  request: temporal.api.update.v1.IRequest
+}
 
 /** What the stored events lack. `lost`: what a session that continues without it would lose besides. */
 export interface Unstored {
@@ -28,6 +50,9 @@ export interface Unstored {
 
 /** One result of an activity carries the answers to the session that continues. */
 const MAX_ANSWERS_BYTES = 1_500_000
+
+/** WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW. */
+const RESET = 20
 
 /**
  * How far an execution was when it was ended. `unbegun`: it has never completed a workflow task, so it made no events. `failing`: its newest
@@ -44,7 +69,7 @@ export async function endOf(sessionId: string, executionId: string, client: Clie
 }
 
 /** The signals that an execution received, oldest first. */
-export async function readSignals(sessionId: string, executionId: string, client: Client): Promise<(Received & { kind: 'signal' })[]> {
+export async function readSignals(sessionId: string, executionId: string, client: Client): Promise<ReceivedSignal[]> {
   return receivedIn(await historyOf(sessionId, executionId, client)).filter((one) => one.kind === 'signal')
 }
 
@@ -65,13 +90,15 @@ export async function readUnstored(sessionId: string, executionId: string, event
   // may wait for an activity, and makes its events afterwards.
   const { at: newest = -1, input } =
     activities.findLast(({ input }) => (watermarkIn(input)?.seq ?? Number.POSITIVE_INFINITY) <= stored) ?? {}
-  const isClose = ({ workflowExecutionSignaledEventAttributes: signal }: HistoryEvent): boolean => signal?.signalName === SIGNALS.close
-  const inProgress = updatesInProgressAt(newest, history)
+  const all = receivedIn(history)
+  const inProgress = all.filter((one) => isInProgressAt(newest, one))
   const { carried } = (await startIn(history, client)) ?? {}
-  const early = await withoutStored(receivedIn(inProgress), events, watermarkBefore(inProgress[0], history, activities), client)
+  const before = watermarkBefore(inProgress[0]?.at ?? 0, activities)
+  const early = await withoutStored(inProgress, events, before, history, client)
   // A close has no event until the session closes.
-  const late = receivedIn(history.filter((event, at) => at > newest || isClose(event)))
-  const later = await withoutStored([...(await closingOf(carried, client)), ...late], events, watermarkIn(input)?.seq ?? 0, client)
+  const late = all.filter((one) => one.at > newest || (one.kind === 'signal' && one.name === SIGNALS.close))
+  const closing = await closingOf(carried, client)
+  const later = await withoutStored([...closing, ...late], events, watermarkIn(input)?.seq ?? 0, history, client)
   const received = [...early, ...later]
   const open = activities.filter(({ at, endedAt }) => at > newest || endedAt === undefined || endedAt > newest)
   const answers = [...(await passedOnTo(activities, client)), ...(await answersIn(open, client))]
@@ -81,35 +108,58 @@ export async function readUnstored(sessionId: string, executionId: string, event
   return { received, answers, lost }
 }
 
-/** The updates that were accepted by this place, and completed after it, or not at all. */
-function updatesInProgressAt(place: number, history: readonly HistoryEvent[]): HistoryEvent[] {
-  const ended = new Set(
-    history.slice(0, place + 1).flatMap(({ workflowExecutionUpdateCompletedEventAttributes: completed }) => {
-      return completed ? [String(completed.acceptedEventId)] : []
-    }),
-  )
-  const refused = refusedIn(history)
-  return history.slice(0, place + 1).filter(({ eventId, workflowExecutionUpdateAcceptedEventAttributes: update }) => {
-    return update && !ended.has(String(eventId)) && !refused.has(String(eventId))
-  })
+/**
+ * Reads which of the requests of this execution were carried out before: an operator reset another one to an earlier point, after which the
+ * server sent its requests again.
+ */
+export async function readRepeated(sessionId: string, executionId: string, events: EventsInStore, client: Client): Promise<Repeated> {
+  const history = await historyOf(sessionId, executionId, client)
+  const resetAt = history.findLastIndex(({ workflowTaskFailedEventAttributes: failed }) => failed?.cause === RESET)
+  // The server sends everything again before it schedules a task. What comes later is new, even if it equals something before.
+  const end = history.findIndex((event, at) => at > resetAt && event.workflowTaskScheduledEventAttributes)
+  const activities = await activitiesIn(history.slice(0, Math.max(0, resetAt)), client)
+  const settledAt = activities.findLast(({ input }) => watermarkIn(input))?.at ?? -1
+  const all = receivedIn(history)
+  const perhaps = all.filter((one) => one.at < end && (one.at > settledAt || isInProgressAt(settledAt, one)))
+  const done = await doneOf(perhaps, events, watermarkBefore(perhaps[0]?.at ?? 0, activities), history, client)
+  const repeated = new Set(perhaps.filter((_, place) => done.has(place)))
+  const signals = all.filter((one) => one.kind === 'signal')
+  return {
+    signals: signals.flatMap((one, place) => (repeated.has(one) ? [place] : [])),
+    updates: all.flatMap((one) => (one.kind === 'update' && repeated.has(one) ? [one.request.meta?.updateId ?? ''] : [])),
+  }
 }
 
-/** The newest event of the session that an activity before this event of the history names. */
-function watermarkBefore(event: HistoryEvent | undefined, history: readonly HistoryEvent[], activities: readonly Activity[]): number {
-  const place = event ? history.indexOf(event) : 0
+/** Whether it is an update that arrived by this place, and was completed after it, or not at all. */
+function isInProgressAt(place: number, one: Received): boolean {
+  return one.kind === 'update' && one.at <= place && (one.endedAt === undefined || one.endedAt > place)
+}
+
+/** The newest event of the session that an activity before this place of the history names. */
+function watermarkBefore(place: number, activities: readonly Activity[]): number {
   return watermarkIn(activities.findLast(({ at, input }) => at < place && watermarkIn(input))?.input)?.seq ?? 0
 }
 
-/** Leaves out what the stored events above `settled` show to be done: they may end anywhere before the next activity. */
-async function withoutStored(received: Received[], { upTo, after }: EventsInStore, settled: number, client: Client): Promise<Received[]> {
-  if (settled >= upTo || received.length === 0) return received
-  const events: SessionEvent[] = []
+/** Leaves out what the stored events above `settled` show to be done. */
+async function withoutStored(received: Received[], ...stored: Stored): Promise<Received[]> {
+  const done = await doneOf(received, ...stored)
+  return received.filter((_, place) => !done.has(place))
+}
+
+type Stored = [events: EventsInStore, settled: number, history: readonly HistoryEvent[], client: Client]
+
+/** The places of what the stored events above `settled` show to be done: they may end anywhere before the next activity. */
+async function doneOf(received: readonly Received[], ...[{ upTo, after }, settled, [first], client]: Stored): Promise<ReadonlySet<number>> {
+  if (settled >= upTo || received.length === 0) return new Set()
+  const { originalExecutionRunId: opener } = first?.workflowExecutionStartedEventAttributes ?? {}
+  let events: SessionEvent[] = []
   for await (const event of after(settled)) {
     if (event.seq > upTo) break
+    // Earlier executions made the events before.
+    if (event.type === 'session_resumed' && event.executionId === opener) events = []
     if (isOfRequest(event)) events.push(event)
   }
-  const done = alreadyStored(await Promise.all(received.map((one) => requestIn(one, client))), events)
-  return received.filter((_, place) => !done.has(place))
+  return alreadyStored(await Promise.all(received.map((one) => requestIn(one, client))), events)
 }
 
 async function requestIn(received: Received, client: Client): Promise<Request> {
@@ -202,29 +252,40 @@ async function startIn([first]: readonly HistoryEvent[], client: Client): Promis
 }
 
 /** An earlier execution was asked to close, and passed that on. */
-async function closingOf(carried: Continuation | undefined, client: Client): Promise<Received[]> {
+async function closingOf(carried: Continuation | undefined, client: Client): Promise<ReceivedSignal[]> {
   if (!carried?.closing) return []
   const payloads = await encoded(client.options.loadedDataConverter, defined({ by: carried.closing.by }))
-  return [{ kind: 'signal', eventId: '1', name: SIGNALS.close, input: { payloads } }]
+  return [{ kind: 'signal', at: 0, eventId: '1', name: SIGNALS.close, input: { payloads } }]
 }
 
-/** The updates, by event, that were accepted and then refused: their senders know. */
-function refusedIn(events: readonly HistoryEvent[]): ReadonlySet<string> {
-  return new Set(
-    events.flatMap(({ workflowExecutionUpdateCompletedEventAttributes: completed }) =>
-      completed?.outcome?.failure ? [String(completed.acceptedEventId)] : [],
-    ),
-  )
-}
-
-function receivedIn(events: readonly HistoryEvent[]): Received[] {
-  const refused = refusedIn(events)
-  return events.flatMap((event): Received[] => {
-    if (refused.has(String(event.eventId))) return []
-    const { workflowExecutionSignaledEventAttributes: signal, workflowExecutionUpdateAcceptedEventAttributes: update } = event
-    if (signal) return [{ kind: 'signal', eventId: String(event.eventId), name: signal.signalName ?? '', input: signal.input ?? {} }]
-    return update?.acceptedRequest ? [{ kind: 'update', request: update.acceptedRequest }] : []
-  })
+/** What an execution received, in order, except for updates that it accepted and then refused: their senders know. */
+function receivedIn(history: readonly HistoryEvent[]): Received[] {
+  const received: Received[] = []
+  const byId = new Map<string, ReceivedUpdate>()
+  const byAcceptance = new Map<string, ReceivedUpdate | undefined>()
+  const refused = new Set<Received>()
+  for (const [at, event] of history.entries()) {
+    const {
+      workflowExecutionSignaledEventAttributes: signal,
+      workflowExecutionUpdateAdmittedEventAttributes: admitted,
+      workflowExecutionUpdateAcceptedEventAttributes: accepted,
+      workflowExecutionUpdateCompletedEventAttributes: completed,
+    } = event
+    const eventId = String(event.eventId)
+    if (signal) received.push({ kind: 'signal', at, eventId, name: signal.signalName ?? '', input: signal.input ?? {} })
+    // An update that a reset sent again is admitted with its request, and accepted without one.
+    const request = admitted?.request ?? accepted?.acceptedRequest
+    if (request) {
+      const update: ReceivedUpdate = { kind: 'update', at, request }
+      received.push(update)
+      byId.set(request.meta?.updateId ?? '', update)
+    }
+    if (accepted) byAcceptance.set(eventId, byId.get(accepted.acceptedRequest?.meta?.updateId ?? accepted.protocolInstanceId ?? ''))
+    const ended = completed && byAcceptance.get(String(completed.acceptedEventId))
+    if (ended) ended.endedAt = at
+    if (ended && completed.outcome?.failure) refused.add(ended)
+  }
+  return received.filter((one) => !refused.has(one))
 }
 
 /**

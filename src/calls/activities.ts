@@ -269,8 +269,16 @@ export interface LoadSessionInput extends Loading {
   unreplayable?: Unreplayable
 }
 
-/** What a session resumes from after its workflow has closed. */
-export type LoadSessionResult = Succession & PastInStore
+/** What a reset sent to the new execution again, although the reset one had carried it out: stored events show it. */
+export interface Repeated {
+  /** The places of the signals among all that the execution has received, from 0. */
+  signals: number[]
+  /** The ids of the updates. */
+  updates: string[]
+}
+
+/** What a session resumes from after its workflow has closed. `repeated`: after a reset. */
+export type LoadSessionResult = Succession & PastInStore & { repeated?: Repeated }
 
 /** What the store has of a session. */
 export type PastInStore =

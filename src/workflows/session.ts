@@ -4,6 +4,7 @@ import {
   CancellationScope,
   condition,
   continueAsNew,
+  currentUpdateInfo,
   defineQuery,
   defineUpdate,
   setDefaultSignalHandler,
@@ -12,6 +13,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { UpdateDefinition } from '@temporalio/common'
+import type { Repeated } from '../calls/activities.ts'
 import { QUERIES, sessionIdOf, UPDATES } from '../session/protocol/protocol.ts'
 import type {
   AnswerRequest,
@@ -59,7 +61,7 @@ import { checkIsInError, checkRecovery, choosesCalls, recover, recoverRequestOf 
 import { recoverRestoring, restores } from './requests/restoring.ts'
 import { recoverCalls } from './requests/selective.ts'
 import { type Resets, watchResets } from './resets.ts'
-import { type CurrentExecution, interrupt, signalled } from './signals.ts'
+import { type CurrentExecution, doWaiting, interrupt, signalled } from './signals.ts'
 import { serve } from './session-loop.ts'
 import { NOT_SERVED_AFTER_MS, startServing } from './awaiting-worker.ts'
 import { readStart } from './opening/start.ts'
@@ -68,6 +70,8 @@ import { defined } from '../session/defined.ts'
 
 /** Maximum bytes of an answer to the query `events`; the server's limit is 2 MB. */
 const PAGE_BYTES = 1_000_000
+
+const NOTHING_REPEATED: Repeated = { signals: [], updates: [] }
 
 const stateQuery = defineQuery<SessionState | Unopened>(QUERIES.state)
 const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery?]>(QUERIES.events)
@@ -94,7 +98,9 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     opening: startOpening(),
     closing: { wanted: start.carried?.closing },
     early: [],
+    signals: 0,
     onceOpen: [],
+    repeated: NOTHING_REPEATED,
   }
   describeBy(() => {
     const shown = shownOf(execution)
@@ -167,8 +173,11 @@ function acceptUpdates(execution: CurrentExecution): void {
 
 /** The session, once it is open. Refuses the request if the session cannot open, or cannot open soon. */
 async function opened(execution: CurrentExecution): Promise<Session> {
+  const update = currentUpdateInfo()?.id
   if (!execution.session) await CancellationScope.nonCancellable(() => whenOpen(execution))
-  const { refused, opening, session } = execution
+  const { refused, opening, session, repeated } = execution
+  if (update !== undefined && repeated.updates.includes(update))
+    refuse('workflow_reset', 'An operator reset the workflow after this request had been carried out. Check the session.')
   const { code, reason } = refused ?? opening.trouble ?? { code: 'session_not_found', reason: 'There is no such session: check the id.' }
   return session ?? refuse(code, reason)
 }
@@ -181,7 +190,7 @@ async function whenOpen(execution: CurrentExecution): Promise<void> {
 
 /** Opens the session and serves it until it ends; a reset takes it back to a point from which it is opened again. */
 async function openAndServe(execution: CurrentExecution, resets: Resets): Promise<void> {
-  const { start, opening, early, onceOpen } = execution
+  const { start, opening, early } = execution
   let first = await openSession(start, early, opening)
   while ('refused' in first) {
     execution.refused = first.refused
@@ -202,7 +211,8 @@ async function openAndServe(execution: CurrentExecution, resets: Resets): Promis
     const how = await resets.unlessReset(
       async () => {
         execution.session = session
-        for (const act of onceOpen.splice(0)) act()
+        execution.repeated = open.repeated ?? NOTHING_REPEATED
+        doWaiting(execution, session)
         await serve(session, start)
       },
       leave,

@@ -1,4 +1,5 @@
 // What an execution of the workflow knows of its session, open or not, and its signals: what arrives before the session is open waits for it.
+import type { Repeated } from '../calls/activities.ts'
 import { defined } from '../session/defined.ts'
 import { SIGNALS, type StopSignal, type MessageSignal } from '../session/protocol/protocol.ts'
 import { requestOf } from '../session/protocol/requests.ts'
@@ -28,36 +29,46 @@ export interface CurrentExecution {
   closing: Session['closing']
   /** Messages that arrived before the session was open. */
   early: unknown[]
+  /** How many signals the execution has received. */
+  signals: number
   /** Work to do in order once the session is open. */
-  onceOpen: (() => void)[]
+  onceOpen: Waiting[]
+  /** What a reset sent again although it had been carried out. */
+  repeated: Repeated
+}
+
+/** Something to do once the session is open. `signal`: the place, from 0, of the signal that asks for it. */
+interface Waiting {
+  signal?: number | undefined
+  act(session: Session): void
 }
 
 /** One handler for all signals: with one handler each, an execution's first task would deliver them by name, not in order. */
 export function signalled(execution: CurrentExecution, name: string, raw: unknown): void {
+  const signal = execution.signals++
   switch (name) {
     case SIGNALS.message:
-      return receiveMessage(execution, raw)
+      return receiveMessage(execution, raw, signal)
     case SIGNALS.interrupt:
-      return interrupt(execution, stopDetails(requestOf(raw)))
+      return interrupt(execution, stopDetails(requestOf(raw)), signal)
     case SIGNALS.close: {
       const { by } = stopDetails(requestOf(raw))
       execution.closing.wanted ??= { when: 'idle', ...defined({ by }) }
       return
     }
     case SIGNALS.lateResult:
-      return receiveLateResult(execution, raw)
+      return whenOpen(execution, (session) => receiveLateResult(session, raw), signal)
     default:
-      return receiveMessage(execution, new Undecodable(`there is no signal ${JSON.stringify(name)}`))
+      return receiveMessage(execution, new Undecodable(`there is no signal ${JSON.stringify(name)}`), signal)
   }
 }
 
-function receiveMessage(execution: CurrentExecution, raw: unknown): void {
-  const { session, early, onceOpen } = execution
-  if (!session) {
-    early.push(raw)
-    onceOpen.push(() => receiveMessage(execution, raw))
-    return
-  }
+function receiveMessage(execution: CurrentExecution, raw: unknown, signal: number): void {
+  if (!execution.session) execution.early.push(raw)
+  whenOpen(execution, (session) => acceptMessage(session, raw), signal)
+}
+
+function acceptMessage(session: Session, raw: unknown): void {
   const { journal, stopping, alarms, flushing } = session
   const message = receive(journal, raw)
   // A run that has not begun is not interrupted: it will see this message, too.
@@ -69,19 +80,30 @@ function receiveMessage(execution: CurrentExecution, raw: unknown): void {
   if (stopping.isActive() || nextStep(session) === 'wait') flushing.nudge()
 }
 
-function receiveLateResult(execution: CurrentExecution, raw: unknown): void {
-  const { session, onceOpen } = execution
-  if (!session) return void onceOpen.push(() => receiveLateResult(execution, raw))
+function receiveLateResult(session: Session, raw: unknown): void {
   session.late.receive(raw, session.journal)
   session.flushing.nudge()
 }
 
 /** Interrupts the run in progress, once the session is open. */
-export function interrupt(execution: CurrentExecution, details: StopSignal): void {
-  const { session, onceOpen } = execution
-  if (!session) onceOpen.push(() => interrupt(execution, details))
-  // An accepted message counts as having a run, even just before that run starts.
-  else if (hasRunInProgress(session) || nextStep(session) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
+export function interrupt(execution: CurrentExecution, details: StopSignal, signal?: number): void {
+  const stop = (session: Session): void => {
+    // An accepted message counts as having a run, even just before that run starts.
+    if (hasRunInProgress(session) || nextStep(session) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
+  }
+  whenOpen(execution, stop, signal)
+}
+
+function whenOpen({ session, onceOpen }: CurrentExecution, act: Waiting['act'], signal?: number): void {
+  if (session) act(session)
+  else onceOpen.push({ signal, act })
+}
+
+/** Does what waited until the session was open, except for what was carried out before. */
+export function doWaiting({ onceOpen, repeated }: CurrentExecution, session: Session): void {
+  for (const { signal, act } of onceOpen.splice(0)) {
+    if (signal === undefined || !repeated.signals.includes(signal)) act(session)
+  }
 }
 
 /** Checks and records a message, and returns it: no input can fail the workflow. Returns undefined if it is rejected, or if its id was accepted before, which changes nothing. */

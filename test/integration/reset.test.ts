@@ -127,6 +127,52 @@ describe('a session whose workflow is reset', () => {
     await expectOneStory(session)
   })
 
+  it('a session reset to before requests were carried out does not carry them out again', async () => {
+    const held = gate()
+    const { session, requests } = player.play(here.pawl, {
+      model: async (request, ctx) => {
+        if (saidIn(request).at(-1) === 'slow' && !ctx.signal.aborted) await held.pass(ctx.signal)
+        return `heard ${saidIn(request).at(-1)}`
+      },
+    })
+    await (await session.send('one')).result(TIMEOUT)
+    const { version: checkpoint } = await session.checkpoint('after one')
+    await (await session.send('two')).result(TIMEOUT)
+    await session.rollback({ checkpoint })
+    const slow = await session.send('slow')
+    await held.reached
+    await session.interrupt({ reason: 'too slow' })
+    await slow.settled(TIMEOUT)
+    await (await session.send('three')).result(TIMEOUT)
+    await session.regenerate()
+    await until('it is regenerated', async () => (await session.state()).status === 'idle')
+    const before = await eventsOf(session)
+
+    await resetBefore('callModel', session)
+    expect(await (await session.send('four')).result(TIMEOUT)).toMatchObject({ text: 'heard four' })
+    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'slow', 'three', 'four'])
+    const after = (await eventsOf(session)).slice(before.length)
+    expect(after.map(({ type }) => type).filter((type) => /rolled|interrupted|received|checkpoint/.test(type))).toEqual([
+      'message_received',
+      'checkpoint_made',
+    ])
+    await expectOneStory(session)
+  })
+
+  it('a request that arrives after a reset is carried out, although it equals one that was carried out before', async () => {
+    const { session, requests } = player.play(here.pawl, {})
+    await (await session.send('one')).result(TIMEOUT)
+    const { version: checkpoint } = await session.checkpoint('after one')
+    await (await session.send('two')).result(TIMEOUT)
+    await session.rollback({ checkpoint })
+    await (await session.send('three')).result(TIMEOUT)
+    await resetBefore('callModel', session)
+    await session.rollback({ checkpoint })
+    await (await session.send('four')).result(TIMEOUT)
+    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'four'])
+    await expectOneStory(session)
+  })
+
   it('a session whose workflow is reset twice, and then loaded by another worker, has one consistent history', async () => {
     const own = await deploy()
     try {

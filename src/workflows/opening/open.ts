@@ -1,6 +1,6 @@
 // How an execution of a session begins: new, continued as new, resumed from the store, or forked.
 import { condition, patched, workflowInfo } from '@temporalio/workflow'
-import type { LoadCallsResult, LoadForkResult, LoadSessionResult, Succession } from '../../calls/activities.ts'
+import type { LoadCallsResult, LoadForkResult, LoadSessionResult, Repeated, Succession } from '../../calls/activities.ts'
 import type { EffectReport } from '../../session/call-facts.ts'
 import type { EventBody, Unreplayable } from '../../session/events.ts'
 import { copyOf, isObject, type Json } from '../../session/json.ts'
@@ -28,6 +28,7 @@ export interface Opened {
   journal: Journal
   previous?: string
   inherited?: Inheritance
+  repeated?: Repeated
 }
 
 interface RefusedStart {
@@ -123,14 +124,15 @@ export async function reopenSession(
   { journal, flushing }: Session,
   resets: Resets,
   opening: ExecutionOpening,
-): Promise<{ journal: Journal }> {
+): Promise<Opened> {
   await flushing.drained()
   const resetOf = resets.maker()
   const loaded = await opening.load<LoadSessionResult & { executionId: string }>((how) => loadSession({ ...how, after: resetOf }))
   resets.madeBy(loaded.executionId)
   const { state, coreVersion, watermark } = journal
   const known = loaded.found ? loaded : ({ found: true, state: copyOf(state), digest: watermark().digest } as const)
-  return { journal: await journalOf(start, known, coreVersion, opening, { executionId: loaded.executionId, resetOf }) }
+  const reopened = await journalOf(start, known, coreVersion, opening, { executionId: loaded.executionId, resetOf })
+  return { journal: reopened, ...defined({ repeated: loaded.repeated }) }
 }
 
 /** The journal of a session that is in the store. */

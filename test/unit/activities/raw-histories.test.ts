@@ -2,12 +2,15 @@
 import type { Client } from '@temporalio/client'
 import { defaultPayloadConverter } from '@temporalio/common'
 import { describe, expect, it } from 'vitest'
-import { readUnstored } from '../../../src/activities/raw-histories.ts'
+import { type EventsInStore, readRepeated, readUnstored } from '../../../src/activities/raw-histories.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import type { HistoryEvent } from '../../../src/connect/histories.ts'
 
 const payloads = (...values: unknown[]) => ({ payloads: values.map((value) => defaultPayloadConverter.toPayload(value)) })
 const started = (argument: object): HistoryEvent => ({ workflowExecutionStartedEventAttributes: { input: payloads(argument) } })
+const began = (argument: object, originalExecutionRunId: string): HistoryEvent => ({
+  workflowExecutionStartedEventAttributes: { input: payloads(argument), originalExecutionRunId },
+})
 const signalled = (signalName: string, details: object = {}): HistoryEvent => ({
   workflowExecutionSignaledEventAttributes: { signalName, input: payloads(details) },
 })
@@ -16,6 +19,13 @@ const accepted = (name: string, details: object = {}): HistoryEvent => ({
     acceptedRequest: { meta: { updateId: name }, input: { name, args: payloads(details) } },
   },
 })
+const admitted = (name: string, details: object = {}): HistoryEvent => ({
+  workflowExecutionUpdateAdmittedEventAttributes: {
+    request: { meta: { updateId: name }, input: { name, args: payloads(details) } },
+  },
+})
+/** The acceptance of an update that was admitted. */
+const acceptedAfter = (name: string): HistoryEvent => ({ workflowExecutionUpdateAcceptedEventAttributes: { protocolInstanceId: name } })
 const refused = (acceptedAt: number): HistoryEvent => ({
   workflowExecutionUpdateCompletedEventAttributes: { acceptedEventId: acceptedAt as never, outcome: { failure: { message: 'no' } } },
 })
@@ -37,6 +47,14 @@ function read(stored: number, ...events: HistoryEvent[]) {
 
 /** `known`: the stored events. */
 function readWith(stored: number, known: readonly object[], ...events: HistoryEvent[]) {
+  return readUnstored('s', 'e', ...sources(stored, known, events))
+}
+
+function repeatedIn(stored: number, known: readonly object[], ...events: HistoryEvent[]) {
+  return readRepeated('s', 'e', ...sources(stored, known, events))
+}
+
+function sources(stored: number, known: readonly object[], events: readonly HistoryEvent[]): [EventsInStore, Client] {
   const history = { events: events.map((event, index) => ({ ...event, eventId: (index + 1) as never })) }
   const client = {
     options: { namespace: 'n', loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] } },
@@ -46,7 +64,7 @@ function readWith(stored: number, known: readonly object[], ...events: HistoryEv
   const after = async function* (seq: number) {
     yield* storedEvents.filter((event) => event.seq > seq)
   }
-  return readUnstored('s', 'e', { upTo: stored, after }, client)
+  return [{ upTo: stored, after }, client]
 }
 
 const namesOf = ({ received }: Awaited<ReturnType<typeof read>>) =>
@@ -133,6 +151,44 @@ describe('an update that waits for an activity', () => {
 describe('an update that was refused', () => {
   it('an update that was refused is not passed on: it might be carried out now', async () => {
     expect(namesOf(await read(2, started({}), asks(1, 1, 2), accepted('recover'), accepted('pause'), refused(3)))).toEqual(['pause'])
+  })
+})
+
+describe('an update that a reset sent again', () => {
+  it('an update that a reset sent again is passed on, accepted or not, unless it was refused', async () => {
+    const history = [started({}), asks(1, 1, 2), admitted('pause'), admitted('raise'), admitted('unpause')]
+    const rest = [acceptedAfter('pause'), acceptedAfter('raise'), refused(7)]
+    expect(namesOf(await read(2, ...history, ...rest))).toEqual(['pause', 'unpause'])
+  })
+})
+
+describe('what a reset sent again', () => {
+  const reset: HistoryEvent = { workflowTaskFailedEventAttributes: { cause: 20 } }
+  const next: HistoryEvent = { workflowTaskScheduledEventAttributes: {} }
+  const rollback = { target: { run: 1 } }
+  const rolledBack = (seq: number) => ({ seq, type: 'rolled_back', toSeq: 1, upToSeq: 2, ...rollback, effects: [] })
+  const known = [{ seq: 2, type: 'session_paused' }, rolledBack(3), { seq: 4, type: 'message_received', messageId: 'b', content: 'x' }]
+  const again = [signalled('interrupt', { reason: 'no' }), admitted('rollback', rollback), signalled('message', { messageId: 'b' })]
+
+  it('requests whose events are stored are repeated; those after the first task are new, whatever they say', async () => {
+    const history = [
+      started({}),
+      signalled('message', { messageId: 'a' }),
+      asks(1, 1, 2),
+      next,
+      reset,
+      ...again,
+      next,
+      accepted('rollback', rollback),
+    ]
+    expect(await repeatedIn(4, known, ...history)).toEqual({ signals: [2], updates: ['rollback'] })
+  })
+
+  it('events that the store had before the execution began show nothing of its requests', async () => {
+    const resumed = { seq: 4, type: 'session_resumed', executionId: 'first' }
+    const history = [began({}, 'first'), next, reset, admitted('rollback', rollback), next]
+    expect(await repeatedIn(4, [rolledBack(3), resumed], ...history)).toEqual({ signals: [], updates: [] })
+    expect(await repeatedIn(5, [{ ...resumed, seq: 3 }, rolledBack(4)], ...history)).toEqual({ signals: [], updates: ['rollback'] })
   })
 })
 
