@@ -13,8 +13,7 @@ import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
 import type { Repeated, Succession } from '../calls/activities.ts'
-import { endOf, readRepeated, readUnstored, type EventsInStore } from './raw-histories.ts'
-import { resend } from './resending.ts'
+import { endOf, hasLoaded, readRepeated, readUnstored, type EventsInStore } from './raw-histories.ts'
 
 /** A history of maximum size takes some seconds to replay. */
 const QUERY_TIMEOUT_MS = 30_000
@@ -40,20 +39,36 @@ interface Named {
 
 /**
  * Stores the unstored events of the reset execution, if there is one, and of executions before `own`, if they continue the stored ones. Of
- * one that no worker can replay, sends the session what it received, and returns what its activities answered.
+ * one that no worker can replay, returns what it received, and what its activities answered.
  * @throws CannotLoad `execution_unreadable`; StoreError.
  */
 export async function storeCutOffExecutions(sessionId: string, own: string, needs: Needs, named: Named): Promise<Succession> {
-  if (named.after !== undefined) await storeEventsOf(sessionId, named.after, needs)
-  const last = await needs.store.lastExecution(sessionId)
   const succession: Succession = {}
-  for (const executionId of await cutOffBefore(sessionId, { own, last }, needs.client)) {
+  if (named.after !== undefined) {
+    // The server has sent its requests to this execution again.
+    const { requests: _, ...rest } = await storeEventsOf(sessionId, named.after, needs)
+    Object.assign(succession, rest)
+  }
+  const last = await needs.store.lastExecution(sessionId)
+  for (const executionId of await sinceLoaded(sessionId, await cutOffBefore(sessionId, { own, last }, needs.client), needs.client)) {
     const known = named.unreplayable?.executionId === executionId ? named.unreplayable.reason : undefined
-    const { unreplayable, answers = [] } = await storeEventsOf(sessionId, executionId, needs, known)
+    const { unreplayable, answers = [], requests = [] } = await storeEventsOf(sessionId, executionId, needs, known)
     if (unreplayable) succession.unreplayable = unreplayable
     if (answers.length > 0) succession.answers = [...(succession.answers ?? []), ...answers]
+    if (requests.length > 0) succession.requests = [...(succession.requests ?? []), ...requests]
   }
   return succession
+}
+
+/**
+ * The newest of the executions that has loaded the session, and those after it. It has continued without the unstored events of those before
+ * it, and has what they passed on.
+ */
+async function sinceLoaded(sessionId: string, executions: readonly string[], client: Client): Promise<readonly string[]> {
+  for (let at = executions.length - 1; at > 0; at--) {
+    if (await hasLoaded(sessionId, executions[at] ?? '', client)) return executions.slice(at)
+  }
+  return executions
 }
 
 /** `unreplayable`: why no worker can replay the execution, if that is known. */
@@ -108,7 +123,7 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
 }
 
 /**
- * Sends the session what an execution that no worker can replay received after its last stored event, and returns what its activities did.
+ * What an execution that no worker can replay received after its last stored event, and what its activities did.
  * @throws CannotLoad `execution_unreadable` if something else would be lost.
  */
 async function continueWithout(sessionId: string, executionId: string, reason: string, needs: Needs): Promise<Succession> {
@@ -116,22 +131,21 @@ async function continueWithout(sessionId: string, executionId: string, reason: s
   const { seq = 0 } = (await store.head(sessionId)) ?? {}
   const { received, answers, lost } = await readUnstored(sessionId, executionId, storedIn(store, sessionId, seq), client)
   if (lost !== undefined && !abandoned) throw unreadable(executionId, lost, reason)
-  for (const one of received) await resend(one, { ...needs, sessionId, executionId })
   const about = { session: sessionId, execution: executionId, seq, received: received.length, answers: answers.length }
   if (lost === undefined) logger.debug({ ...about, reason }, 'an execution that no worker can replay was read from its history')
   else logger.warn({ ...about, reason, lost }, 'what an unreadable execution did was abandoned, as a person decided')
   // Without the answers that requested them, other calls may have the ids of those that are lost.
-  return { unreplayable: { executionId, reason }, answers: lost === undefined ? answers : answers.filter(({ of }) => of === 'call') }
+  const usable = lost === undefined ? answers : answers.filter(({ of }) => of === 'call')
+  return { unreplayable: { executionId, reason }, answers: usable, requests: received }
 }
 
 /**
- * Sends the session what an execution that never opened received. The store does not know that execution if one before it could not be
- * replayed: that one is read again, too.
+ * What an execution that never opened received. The store does not know that execution if one before it could not be replayed: that one is
+ * read again, too.
  */
-async function passOn(sessionId: string, executionId: string, needs: Needs): Promise<Succession> {
-  const { received } = await readUnstored(sessionId, executionId, storedIn(needs.store, sessionId, -1), needs.client)
-  for (const one of received) await resend(one, { ...needs, sessionId, executionId })
-  return {}
+async function passOn(sessionId: string, executionId: string, { store, client }: Needs): Promise<Succession> {
+  const { received } = await readUnstored(sessionId, executionId, storedIn(store, sessionId, -1), client)
+  return { requests: received }
 }
 
 /** Which of the signals and updates that a reset sent again to this execution had been carried out, once the events of the reset one are stored. */

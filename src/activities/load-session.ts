@@ -1,13 +1,18 @@
 // The activity `loadSession`: loads what a session resumes from after its workflow has closed.
 import { defined } from '../session/defined.ts'
 import { snapshotOf } from '../session/fold/snapshot.ts'
-import type { LoadSessionInput, LoadSessionResult, NotYet } from '../calls/activities.ts'
+import { jsonBytes } from '../session/json.ts'
+import { workflowIdOf } from '../session/protocol/protocol.ts'
+import type { LoadSessionInput, LoadSessionResult, NotYet, PassedOn, Succession } from '../calls/activities.ts'
 import { repeatedAfterReset, storeCutOffExecutions } from './cut-off-executions.ts'
 import { currentSession } from './current-session.ts'
-import { loading } from './loading.ts'
+import { CannotLoad, loading } from './loading.ts'
 import type { ActivityNeeds } from './needs.ts'
-import { resendMessages } from './resending.ts'
+import { readMistaken } from './raw-histories.ts'
 import type { SessionReader } from './session-reader.ts'
+
+/** An activity's result has at most 2 MB, and the session's state is part of it. */
+const MAX_PASSED_ON_BYTES = 1_700_000
 
 export function loadSessionActivity(needs: ActivityNeeds, reader: SessionReader) {
   return function loadSession(input: LoadSessionInput): Promise<(LoadSessionResult & { executionId: string }) | NotYet> {
@@ -19,16 +24,43 @@ export function loadSessionActivity(needs: ActivityNeeds, reader: SessionReader)
 async function load({ store, logger }: ActivityNeeds, reader: SessionReader, input: LoadSessionInput): Promise<LoadSessionResult> {
   const { client, sessionId, executionId: runId } = currentSession()
   const needs = { store, reader, client, logger, abandoned: input.abandoned === true }
-  const succession = await storeCutOffExecutions(sessionId, runId, needs, input)
-  if (input.mistaken !== undefined) await resendMessages({ sessionId, executionId: input.mistaken, client })
+  const found = await storeCutOffExecutions(sessionId, runId, needs, input)
+  const mistaken = input.mistaken === undefined ? [] : await readMistaken(sessionId, input.mistaken, client)
+  const succession = await withinLimits({ ...found, requests: [...mistaken, ...(found.requests ?? [])] }, input.abandoned)
   // From here on, the store knows that this execution has the remaining events of earlier ones. What this activity alone passes on must be
   // found again if its worker dies now: the store then learns of this execution with its first events.
-  const resumed = await store.resume(sessionId, succession.answers || succession.unreplayable ? undefined : runId)
+  const isPassedOn = succession.answers || succession.requests || succession.unreplayable
+  const resumed = await store.resume(sessionId, isPassedOn ? undefined : runId)
   if (!resumed) return { ...succession, found: false }
-  const { warnings, ...found } = resumed
+  const { warnings, ...past } = resumed
   for (const warning of warnings) logger.warn({ session: sessionId }, warning)
   const repeated = input.after === undefined ? undefined : await repeatedAfterReset(sessionId, runId, store, client)
   const besides = { ...succession, ...defined({ repeated }) }
-  if ('state' in found) return { ...besides, found: true, state: snapshotOf(found.state), digest: found.digest }
-  return { ...besides, found: true, ...found }
+  if ('state' in past) return { ...besides, found: true, state: snapshotOf(past.state), digest: past.digest }
+  return { ...besides, found: true, ...past }
+}
+
+/**
+ * Signals for which the result has no room are sent to this execution again. They arrive after the others, and messages count once.
+ * @throws CannotLoad `execution_unreadable` if the rest is too large, and no person has abandoned it.
+ */
+async function withinLimits({ requests = [], ...rest }: Succession, abandoned: boolean | undefined): Promise<Succession> {
+  const { client, sessionId } = currentSession()
+  const kept: PassedOn[] = []
+  let left = MAX_PASSED_ON_BYTES - jsonBytes(rest)
+  let isFull = false
+  for (const one of requests) {
+    const bytes = jsonBytes(one)
+    isFull ||= bytes > left
+    if (isFull && one.kind === 'signal') {
+      await client.workflow.getHandle(workflowIdOf(sessionId)).signal(one.name, one.details)
+      continue
+    }
+    left -= bytes
+    kept.push(one)
+  }
+  if (left >= 0) return { ...rest, ...(kept.length > 0 && { requests: kept }) }
+  if (abandoned) return defined({ unreplayable: rest.unreplayable })
+  const what = 'results of calls and decisions that are not stored, and together are too large to pass on'
+  throw new CannotLoad('execution_unreadable', `Executions were ended with ${what}.`)
 }

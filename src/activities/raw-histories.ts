@@ -2,8 +2,7 @@
 // can replay them.
 import type { Client } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
-import type { temporal } from '@temporalio/proto'
-import { decoded, encoded } from '../connect/decoded.ts'
+import { decoded } from '../connect/decoded.ts'
 import { type HistoryEvent, newestFirst, watermarkIn } from '../connect/histories.ts'
 import { defined } from '../session/defined.ts'
 import { callIdOf } from '../session/ids.ts'
@@ -18,32 +17,24 @@ import type {
   ExecuteToolInput,
   ExecuteToolResult,
   Inherited,
+  LoadSessionResult,
+  PassedOn,
   Repeated,
   Succession,
 } from '../calls/activities.ts'
 
-/** A signal or an update as the execution received it. `at`: its place in the history. */
-export type Received = ReceivedSignal | ReceivedUpdate
-
-interface ReceivedSignal {
-  kind: 'signal'
-  at: number
-  eventId: string
-  name: string
-  input: temporal.api.common.v1.IPayloads
-}
-
-/** `endedAt`: the place of its completion. */
-interface ReceivedUpdate {
-  kind: 'update'
-  at: number
-  endedAt?: number
-  request: temporal.api.update.v1.IRequest
-}
+/**
+ * A signal or an update in a history, and its place there. `endedAt`: where an update was completed. `details`: instead of a payload, what an
+ * earlier execution had passed on.
+ */
+type Received = { at: number; endedAt?: number; id: string; name: string } & { kind: 'signal' | 'update' } & (
+    | { payload: Payload | null | undefined }
+    | { details: unknown }
+  )
 
 /** What the stored events lack. `lost`: what a session that continues without it would lose besides. */
 export interface Unstored {
-  received: Received[]
+  received: PassedOn[]
   answers: Inherited[]
   lost: string | undefined
 }
@@ -68,9 +59,24 @@ export async function endOf(sessionId: string, executionId: string, client: Clie
   return 'unbegun'
 }
 
-/** The signals that an execution received, oldest first. */
-export async function readSignals(sessionId: string, executionId: string, client: Client): Promise<ReceivedSignal[]> {
-  return receivedIn(await historyOf(sessionId, executionId, client)).filter((one) => one.kind === 'signal')
+/** What an execution that took the session for a new one received, in order: results are of its own calls, and its updates were refused. */
+export async function readMistaken(sessionId: string, executionId: string, client: Client): Promise<PassedOn[]> {
+  const received = receivedIn(await historyOf(sessionId, executionId, client))
+  const isOfSession = ({ kind, name }: Received): boolean => kind === 'signal' && name !== SIGNALS.lateResult
+  return Promise.all(received.filter(isOfSession).map((one) => passedOn(one, executionId, client)))
+}
+
+/** Whether the execution has loaded its session: with it, what earlier ones had passed on. */
+export async function hasLoaded(sessionId: string, executionId: string, client: Client): Promise<boolean> {
+  const history = await historyOf(sessionId, executionId, client)
+  const resetAt = resetIn(history)
+  const activities = await activitiesIn(history, client)
+  return (
+    (await loadedBy(
+      activities.filter(({ at }) => at > resetAt),
+      client,
+    )) !== undefined
+  )
 }
 
 /** The stored events of the session. */
@@ -90,21 +96,24 @@ export async function readUnstored(sessionId: string, executionId: string, event
   // may wait for an activity, and makes its events afterwards.
   const { at: newest = -1, input } =
     activities.findLast(({ input }) => (watermarkIn(input)?.seq ?? Number.POSITIVE_INFINITY) <= stored) ?? {}
-  const all = receivedIn(history)
+  const loaded = await loadedBy(activities, client)
+  const all = [...passedOnTo(loaded), ...receivedIn(history)]
   const inProgress = all.filter((one) => isInProgressAt(newest, one))
   const { carried } = (await startIn(history, client)) ?? {}
+  const mistaken = carried || loaded ? undefined : startedOf(history)?.continuedExecutionRunId
   const before = watermarkBefore(inProgress[0]?.at ?? 0, activities)
   const early = await withoutStored(inProgress, events, before, history, client)
   // A close has no event until the session closes.
   const late = all.filter((one) => one.at > newest || (one.kind === 'signal' && one.name === SIGNALS.close))
-  const closing = await closingOf(carried, client)
-  const later = await withoutStored([...closing, ...late], events, watermarkIn(input)?.seq ?? 0, history, client)
-  const received = [...early, ...later]
+  const later = await withoutStored([...closingOf(carried), ...late], events, watermarkIn(input)?.seq ?? 0, history, client)
+  const passed = await Promise.all([...early, ...later].map((one) => passedOn(one, executionId, client)))
+  const received = [...(mistaken ? await readMistaken(sessionId, mistaken, client) : []), ...passed]
   const open = activities.filter(({ at, endedAt }) => at > newest || endedAt === undefined || endedAt > newest)
-  const answers = [...(await passedOnTo(activities, client)), ...(await answersIn(open, client))]
-  const passedOn = carried ? carried.state.seq + (carried.tail?.length ?? 0) : 0
+  const answers = [...(loaded?.answers ?? []), ...(await answersIn(open, client))]
+  const carriedUpTo = carried ? carried.state.seq + (carried.tail?.length ?? 0) : 0
   const scheduled = open.filter(({ at }) => at > newest)
-  const lost = newest < 0 && passedOn > stored ? 'events that an earlier execution passed on to it' : lostWith(received, scheduled, answers)
+  const lost =
+    newest < 0 && carriedUpTo > stored ? 'events that an earlier execution passed on to it' : lostWith(received, scheduled, answers)
   return { received, answers, lost }
 }
 
@@ -114,7 +123,7 @@ export async function readUnstored(sessionId: string, executionId: string, event
  */
 export async function readRepeated(sessionId: string, executionId: string, events: EventsInStore, client: Client): Promise<Repeated> {
   const history = await historyOf(sessionId, executionId, client)
-  const resetAt = history.findLastIndex(({ workflowTaskFailedEventAttributes: failed }) => failed?.cause === RESET)
+  const resetAt = resetIn(history)
   // The server sends everything again before it schedules a task. What comes later is new, even if it equals something before.
   const end = history.findIndex((event, at) => at > resetAt && event.workflowTaskScheduledEventAttributes)
   const activities = await activitiesIn(history.slice(0, Math.max(0, resetAt)), client)
@@ -126,7 +135,7 @@ export async function readRepeated(sessionId: string, executionId: string, event
   const signals = all.filter((one) => one.kind === 'signal')
   return {
     signals: signals.flatMap((one, place) => (repeated.has(one) ? [place] : [])),
-    updates: all.flatMap((one) => (one.kind === 'update' && repeated.has(one) ? [one.request.meta?.updateId ?? ''] : [])),
+    updates: all.flatMap((one) => (one.kind === 'update' && repeated.has(one) ? [one.id] : [])),
   }
 }
 
@@ -149,9 +158,9 @@ async function withoutStored(received: Received[], ...stored: Stored): Promise<R
 type Stored = [events: EventsInStore, settled: number, history: readonly HistoryEvent[], client: Client]
 
 /** The places of what the stored events above `settled` show to be done: they may end anywhere before the next activity. */
-async function doneOf(received: readonly Received[], ...[{ upTo, after }, settled, [first], client]: Stored): Promise<ReadonlySet<number>> {
+async function doneOf(received: readonly Received[], ...[{ upTo, after }, settled, history, client]: Stored): Promise<ReadonlySet<number>> {
   if (settled >= upTo || received.length === 0) return new Set()
-  const { originalExecutionRunId: opener } = first?.workflowExecutionStartedEventAttributes ?? {}
+  const opener = startedOf(history)?.originalExecutionRunId
   let events: SessionEvent[] = []
   for await (const event of after(settled)) {
     if (event.seq > upTo) break
@@ -163,9 +172,22 @@ async function doneOf(received: readonly Received[], ...[{ upTo, after }, settle
 }
 
 async function requestIn(received: Received, client: Client): Promise<Request> {
-  const { kind } = received
-  const [name, input] = kind === 'signal' ? [received.name, received.input] : [received.request.input?.name, received.request.input?.args]
-  return { kind, name: name ?? '', details: await decodedOrNothing(client, input?.payloads?.[0]) }
+  const { kind, name } = received
+  return { kind, name, details: 'details' in received ? received.details : await decodedOrNothing(client, received.payload) }
+}
+
+/** The same for every execution that it is passed on to: a message without an id has one from here on. */
+async function passedOn(received: Received, executionId: string, client: Client): Promise<PassedOn> {
+  const { kind, name, details } = await requestIn(received, client)
+  const { id } = received
+  if (kind === 'update') return { kind, name, details, id }
+  const isUnnamed = name === SIGNALS.message && isObject(details) && details.messageId === undefined
+  return { kind, name, details: isUnnamed ? { ...details, messageId: `${executionId}/${id}` } : details }
+}
+
+/** They precede all that the execution received itself. */
+function passedOnTo({ requests = [] }: Succession = {}): Received[] {
+  return requests.map((one) => ({ ...one, at: 0, id: one.kind === 'update' ? one.id : '' }))
 }
 
 /** An activity of an execution, and the places of its scheduling and of its end in the history. */
@@ -196,11 +218,17 @@ async function activitiesIn(history: readonly HistoryEvent[], client: Client): P
   return [...byEvent.values()]
 }
 
-/** What the execution had itself from one that could not be replayed. Answers that it has used match no call or turn that is still open. */
-async function passedOnTo(activities: readonly Activity[], client: Client): Promise<Inherited[]> {
-  const loading = activities.findLast(({ name, result }) => name === 'loadSession' && result)
-  const loaded = await decodedOrNothing(client, loading?.result)
-  return (loaded as Succession | undefined)?.answers ?? []
+/**
+ * What the execution has loaded: with it, what it had itself from one that could not be replayed. Answers that it has used match no call or
+ * turn that is still open.
+ */
+async function loadedBy(activities: readonly Activity[], client: Client): Promise<LoadSessionResult | undefined> {
+  for (const { name, result } of activities.toReversed()) {
+    if (name !== 'loadSession' || !result) continue
+    const loaded = await decodedOrNothing(client, result)
+    if (isObject(loaded) && 'found' in loaded) return loaded as unknown as LoadSessionResult
+  }
+  return undefined
 }
 
 /** What those activities answered, in their order; without an answer, what a tool's body did is not known. */
@@ -225,7 +253,7 @@ async function answersIn(activities: readonly Activity[], client: Client): Promi
  * What a session that continues with these would lose: effects must not be repeated, nor decisions of clients vanish. Calls that the stored
  * events do not name can be made anew only in the first run that follows, if nothing but messages came in between.
  */
-function lostWith(received: readonly Received[], scheduled: readonly Activity[], answers: readonly Inherited[]): string | undefined {
+function lostWith(received: readonly PassedOn[], scheduled: readonly Activity[], answers: readonly Inherited[]): string | undefined {
   if (scheduled.some(({ name }) => name === 'loadFork')) return 'events of the session that it forked'
   if (jsonBytes(answers) > MAX_ANSWERS_BYTES) return 'results of calls that are too large to pass on'
   const runs = answers.flatMap((answer) => (answer.of === 'model' && answer.result.kind === 'completed' ? [answer.run] : []))
@@ -246,23 +274,29 @@ async function historyOf(sessionId: string, executionId: string, client: Client)
   return (await client.workflow.getHandle(workflowIdOf(sessionId), executionId).fetchHistory()).events ?? []
 }
 
-async function startIn([first]: readonly HistoryEvent[], client: Client): Promise<Partial<SessionStart> | undefined> {
-  const start = await decodedOrNothing(client, first?.workflowExecutionStartedEventAttributes?.input?.payloads?.[0])
+const startedOf = ([first]: readonly HistoryEvent[]) => first?.workflowExecutionStartedEventAttributes
+
+async function startIn(history: readonly HistoryEvent[], client: Client): Promise<Partial<SessionStart> | undefined> {
+  const start = await decodedOrNothing(client, startedOf(history)?.input?.payloads?.[0])
   return isObject(start) ? start : undefined
 }
 
 /** An earlier execution was asked to close, and passed that on. */
-async function closingOf(carried: Continuation | undefined, client: Client): Promise<ReceivedSignal[]> {
+function closingOf(carried: Continuation | undefined): Received[] {
   if (!carried?.closing) return []
-  const payloads = await encoded(client.options.loadedDataConverter, defined({ by: carried.closing.by }))
-  return [{ kind: 'signal', at: 0, eventId: '1', name: SIGNALS.close, input: { payloads } }]
+  return [{ kind: 'signal', at: 0, id: '1', name: SIGNALS.close, details: defined({ by: carried.closing.by }) }]
+}
+
+/** The place of the newest reset; -1 without one. */
+function resetIn(history: readonly HistoryEvent[]): number {
+  return history.findLastIndex(({ workflowTaskFailedEventAttributes: failed }) => failed?.cause === RESET)
 }
 
 /** What an execution received, in order, except for updates that it accepted and then refused: their senders know. */
 function receivedIn(history: readonly HistoryEvent[]): Received[] {
   const received: Received[] = []
-  const byId = new Map<string, ReceivedUpdate>()
-  const byAcceptance = new Map<string, ReceivedUpdate | undefined>()
+  const byId = new Map<string, Received>()
+  const byAcceptance = new Map<string, Received | undefined>()
   const refused = new Set<Received>()
   for (const [at, event] of history.entries()) {
     const {
@@ -272,13 +306,15 @@ function receivedIn(history: readonly HistoryEvent[]): Received[] {
       workflowExecutionUpdateCompletedEventAttributes: completed,
     } = event
     const eventId = String(event.eventId)
-    if (signal) received.push({ kind: 'signal', at, eventId, name: signal.signalName ?? '', input: signal.input ?? {} })
+    if (signal) received.push({ kind: 'signal', at, id: eventId, name: signal.signalName ?? '', payload: signal.input?.payloads?.[0] })
     // An update that a reset sent again is admitted with its request, and accepted without one.
     const request = admitted?.request ?? accepted?.acceptedRequest
     if (request) {
-      const update: ReceivedUpdate = { kind: 'update', at, request }
+      const { meta, input } = request
+      const id = meta?.updateId ?? ''
+      const update: Received = { kind: 'update', at, id, name: input?.name ?? '', payload: input?.args?.payloads?.[0] }
       received.push(update)
-      byId.set(request.meta?.updateId ?? '', update)
+      byId.set(id, update)
     }
     if (accepted) byAcceptance.set(eventId, byId.get(accepted.acceptedRequest?.meta?.updateId ?? accepted.protocolInstanceId ?? ''))
     const ended = completed && byAcceptance.get(String(completed.acceptedEventId))
@@ -292,7 +328,7 @@ function receivedIn(history: readonly HistoryEvent[]): Received[] {
  * Any client may have written the payload. Returns undefined if the converter cannot read it: the session would have refused it. Rejects if a
  * codec fails, which may be for lack of a key: nothing must be dropped for that.
  */
-export async function decodedOrNothing(client: Client, payload: Payload | null | undefined): Promise<unknown> {
+async function decodedOrNothing(client: Client, payload: Payload | null | undefined): Promise<unknown> {
   const { payloadCodecs, payloadConverter, ...rest } = client.options.loadedDataConverter
   const lenient: typeof payloadConverter = {
     toPayload: (value) => payloadConverter.toPayload(value),

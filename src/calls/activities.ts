@@ -258,12 +258,17 @@ export interface Succession {
   unreplayable?: Unreplayable
   /** What its activities did after the last stored event, in order. */
   answers?: Inherited[]
+  /** What it had received, in order, and the stored events do not show to be done. */
+  requests?: PassedOn[]
 }
+
+/** A signal or an update that an earlier execution had received. `id`: the update's. */
+export type PassedOn = { kind: 'signal'; name: string; details: unknown } | { kind: 'update'; name: string; details: unknown; id: string }
 
 export interface LoadSessionInput extends Loading {
   /** The execution that was reset: its unstored events are stored first. */
   after?: string
-  /** The execution that took the session for a new one: its messages are sent again. */
+  /** The execution that took the session for a new one: what it received is passed on. */
   mistaken?: string
   /** The execution that this one replaces, because no worker could replay it. */
   unreplayable?: Unreplayable

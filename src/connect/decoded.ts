@@ -1,4 +1,4 @@
-// Decodes a payload that the server returns as it was stored, in a history or in the details of a heartbeat, and encodes one for a raw call.
+// Decodes a payload that the server returns as it was stored, in a history or in the details of a heartbeat.
 import type { LoadedDataConverter, Payload } from '@temporalio/common'
 
 /** The value, decoded with the client's codecs and converter; undefined if there is no payload. Rejects with their errors. */
@@ -10,11 +10,4 @@ export async function decoded(
   let payloads = [payload]
   for (const codec of payloadCodecs.toReversed()) payloads = await codec.decode(payloads)
   return payloads[0] && payloadConverter.fromPayload(payloads[0])
-}
-
-/** The value as the client would send it. */
-export async function encoded({ payloadConverter, payloadCodecs }: LoadedDataConverter, value: unknown): Promise<Payload[]> {
-  let payloads = [payloadConverter.toPayload(value)]
-  for (const codec of payloadCodecs) payloads = await codec.encode(payloads)
-  return payloads
 }

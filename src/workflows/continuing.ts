@@ -1,5 +1,5 @@
 // Continue-as-new: early, because recovery from a crash includes a replay; clean, because pending activities would be lost.
-import { allHandlersFinished, condition, continueAsNew, workflowInfo } from '@temporalio/workflow'
+import { condition, continueAsNew, workflowInfo } from '@temporalio/workflow'
 import type { Watermark } from '../session/events.ts'
 import { copyOf, jsonBytes } from '../session/json.ts'
 import { type Closing, CORE_VERSION, type HistorySize, sessionIdOf, type SessionStart } from '../session/protocol/protocol.ts'
@@ -8,6 +8,7 @@ import type { Start } from '../session/protocol/start.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
+import { requestsFinished } from './requests/passed-on.ts'
 import type { Stopping } from './stopping.ts'
 import { defined } from '../session/defined.ts'
 
@@ -59,7 +60,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
     isDue() {
       const { historyLength, historySize } = workflowInfo()
       // The next step of this execution handles a pending stop, and this execution must answer rollbacks, forks and decisions in progress.
-      if (!allHandlersFinished() || inheritsTooMuch()) return false
+      if (!requestsFinished() || inheritsTooMuch()) return false
       if ((historyLength < dueEvents && historySize < dueBytes) || stopping.isRequested()) return false
       if (mustWait() || flushing.isDrained() || triedAt === 0) return true
       if (storedThen !== undefined && flushing.storedSeq() <= storedThen) return false
@@ -119,7 +120,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
 
   /** There is no await between this check and the call, so later events are carried over or this execution proceeds. */
   function continueIfClean({ state, at }: Snapshot): Promise<never> | undefined {
-    if (!allHandlersFinished() || stopping.isRequested()) return undefined
+    if (!requestsFinished() || stopping.isRequested()) return undefined
     const tail = journal.since(at.seq)
     if (jsonBytes(tail) > MAX_TAIL_BYTES) return undefined
     const { settings } = start

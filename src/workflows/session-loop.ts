@@ -1,6 +1,6 @@
 // The loop of an open session: calls `decide`, carries out the decision and records the outcome, until the session closes or continues as
 // new.
-import { allHandlersFinished, condition, sleep } from '@temporalio/workflow'
+import { condition, sleep } from '@temporalio/workflow'
 import { deadlinesInInbox } from '../session/deadlines.ts'
 import { decide, type SessionStep } from '../session/decide.ts'
 import { isHeldUp } from '../session/pause.ts'
@@ -11,6 +11,7 @@ import { callModel } from './model-call/model-call.ts'
 import { endRun, failRun, hasRunInProgress, nextStep, type Session } from './open-session.ts'
 import { askFor, expire } from './calls/approvals.ts'
 import { pauseForBudget } from './requests/raising.ts'
+import { requestsFinished } from './requests/passed-on.ts'
 import { recoverAutomatically } from './requests/restoring.ts'
 import { runEndHooks } from './hooks.ts'
 import { runToolCall } from './calls/tool-call.ts'
@@ -70,7 +71,7 @@ export async function serve(open: Session, start: Start): Promise<void> {
 async function close(open: Session): Promise<boolean> {
   const { journal, flushing, closing } = open
   await flushing.drained()
-  await condition(allHandlersFinished)
+  await condition(requestsFinished)
   if (closing.wanted?.when !== 'now' && (nextStep(open) !== 'wait' || isKeptOpen(open))) return false
   const by = closing.wanted?.by
   journal.append({ type: 'session_closed', reason: closing.wanted ? 'requested' : 'idle', ...defined({ by }) })
@@ -78,7 +79,7 @@ async function close(open: Session): Promise<boolean> {
   closing.wanted = undefined
   const closed = journal.watermark().seq
   await flushing.drained()
-  await condition(allHandlersFinished)
+  await condition(requestsFinished)
   return journal.watermark().seq === closed
 }
 

@@ -1,15 +1,12 @@
 // The session workflow: opens its session, handles signals, queries and updates, and runs the loop until it closes or continues as new.
 import {
-  allHandlersFinished,
   CancellationScope,
   condition,
   continueAsNew,
-  currentUpdateInfo,
   defineQuery,
   defineUpdate,
   setDefaultSignalHandler,
   setHandler,
-  sleep,
   workflowInfo,
 } from '@temporalio/workflow'
 import type { UpdateDefinition } from '@temporalio/common'
@@ -51,10 +48,12 @@ import { startLateResults } from './calls/late-results.ts'
 import { startInheriting } from './inherited.ts'
 import { forkPoint, makeCheckpoint, regenerate, rollBack } from './requests/rollback-fork.ts'
 import { type Opened, openSession, reopenSession } from './opening/open.ts'
+import { opened } from './opening/opened.ts'
 import { startOpening } from './opening/opening.ts'
 import { startPacing } from './pacing.ts'
-import { refuse, type Session, stopDetails } from './open-session.ts'
+import { type Session, stopDetails } from './open-session.ts'
 import { answer, approve, checkAnswerRequest, checkDecision, checkResolution, deny, resolve } from './calls/approvals.ts'
+import { carryOutOnce, type CarryOut, carryOutPassedOn, requestsFinished, type Updates } from './requests/passed-on.ts'
 import { pause, unpause } from './requests/pausing.ts'
 import { raise } from './requests/raising.ts'
 import { checkIsInError, checkRecovery, choosesCalls, recover, recoverRequestOf } from './requests/recovery.ts'
@@ -110,13 +109,13 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   })
   setDefaultSignalHandler((name, raw) => signalled(execution, name, raw))
   answerQueries(execution)
-  acceptUpdates(execution)
+  const updates = acceptUpdates(execution)
   // A workflow that an operator cancelled closes as if a client had requested it, so that nothing is lost.
   CancellationScope.current().cancelRequested.catch(() => {
     execution.closing.wanted = { ...execution.closing.wanted, when: 'now' }
     interrupt(execution, { reason: 'cancelled' })
   })
-  await CancellationScope.nonCancellable(() => openAndServe(execution, resets))
+  await CancellationScope.nonCancellable(() => openAndServe(execution, updates, resets))
 }
 
 /** What is shown of the session: its previous state, while it is being reopened. */
@@ -133,13 +132,16 @@ function answerQueries(execution: CurrentExecution): void {
   })
 }
 
-function acceptUpdates(execution: CurrentExecution): void {
+function acceptUpdates(execution: CurrentExecution): Updates {
+  const updates: Updates = new Map()
   setHandler(resumeUpdate, async () => summaryOf((await opened(execution)).journal.state))
+  const recoverOpen = (open: Session, raw: RecoverRequest) => recoverSession(execution, open, recoverRequestOf(raw))
+  updates.set(UPDATES.recover, recoverOpen as CarryOut<unknown, unknown>)
   setHandler(
     recoverUpdate,
     async (raw) => {
       const request = recoverRequestOf(raw)
-      return execution.opening.trouble ? execution.opening.recover(request) : recoverSession(execution, await opened(execution), request)
+      return execution.opening.trouble ? execution.opening.recover(request) : carryOutOnce(execution, raw, recoverOpen)
     },
     {
       validator: (raw) => {
@@ -159,6 +161,7 @@ function acceptUpdates(execution: CurrentExecution): void {
   onUpdate(pauseUpdate, pause)
   onUpdate(unpauseUpdate, unpause)
   onUpdate(raiseUpdate, raiseLimits)
+  return updates
 
   /** Any client may send an update with any content. `check` is its validator: a refused update leaves nothing in history. */
   function onUpdate<R, A extends object>(
@@ -166,35 +169,19 @@ function acceptUpdates(execution: CurrentExecution): void {
     carryOut: (open: Session, request: A) => R | Promise<R>,
     check?: (request: A) => void,
   ): void {
-    const handler = async (raw: A): Promise<R> => carryOut(await opened(execution), requestOf<A>(raw))
-    setHandler(update, handler, { validator: (raw) => check?.(requestOf<A>(raw)) })
+    const carryOutRaw = (open: Session, raw: A) => carryOut(open, requestOf<A>(raw))
+    updates.set(update.name, carryOutRaw as CarryOut<unknown, unknown>)
+    setHandler(update, (raw: A) => carryOutOnce(execution, raw, carryOutRaw), { validator: (raw) => check?.(requestOf<A>(raw)) })
   }
 }
 
-/** The session, once it is open. Refuses the request if the session cannot open, or cannot open soon. */
-async function opened(execution: CurrentExecution): Promise<Session> {
-  const update = currentUpdateInfo()?.id
-  if (!execution.session) await CancellationScope.nonCancellable(() => whenOpen(execution))
-  const { refused, opening, session, repeated } = execution
-  if (update !== undefined && repeated.updates.includes(update))
-    refuse('workflow_reset', 'An operator reset the workflow after this request had been carried out. Check the session.')
-  const { code, reason } = refused ?? opening.trouble ?? { code: 'session_not_found', reason: 'There is no such session: check the id.' }
-  return session ?? refuse(code, reason)
-}
-
-async function whenOpen(execution: CurrentExecution): Promise<void> {
-  await condition(() => execution.session !== undefined || execution.refused !== undefined || execution.opening.trouble !== undefined)
-  // An overdue alarm fires first, because it was set before this timer.
-  if (execution.session?.alarms.areSet()) await sleep(1)
-}
-
 /** Opens the session and serves it until it ends; a reset takes it back to a point from which it is opened again. */
-async function openAndServe(execution: CurrentExecution, resets: Resets): Promise<void> {
+async function openAndServe(execution: CurrentExecution, updates: Updates, resets: Resets): Promise<void> {
   const { start, opening, early } = execution
   let first = await openSession(start, early, opening)
   while ('refused' in first) {
     execution.refused = first.refused
-    await condition(allHandlersFinished)
+    await condition(requestsFinished)
     if (early.length === 0) return
     // A message arrived meanwhile. The session with that id opens like any other. It may be the one that a fork must not replace.
     const { fork: _, mustExist: __, ...plain } = start
@@ -212,6 +199,7 @@ async function openAndServe(execution: CurrentExecution, resets: Resets): Promis
       async () => {
         execution.session = session
         execution.repeated = open.repeated ?? NOTHING_REPEATED
+        carryOutPassedOn(execution, session, updates, open.requests ?? [])
         doWaiting(execution, session)
         await serve(session, start)
       },
@@ -231,7 +219,7 @@ async function startAgain(execution: CurrentExecution): Promise<void> {
     code: 'session_exists',
     reason: 'The session was started as a new one, but exists already. It resumes with the messages that were sent: repeat the request.',
   }
-  await condition(allHandlersFinished)
+  await condition(requestsFinished)
   const { isNew: _, undecodable: __, ...plain } = execution.start
   return continueAsNew<(next: SessionStart) => Promise<void>>({ sessionId: sessionIdOf(workflowInfo().workflowId), ...plain })
 }

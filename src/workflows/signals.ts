@@ -31,7 +31,7 @@ export interface CurrentExecution {
   early: unknown[]
   /** How many signals the execution has received. */
   signals: number
-  /** Work to do in order once the session is open. */
+  /** Work to do in order once the session is open, after what earlier executions passed on. */
   onceOpen: Waiting[]
   /** What a reset sent again although it had been carried out. */
   repeated: Repeated
@@ -45,7 +45,11 @@ interface Waiting {
 
 /** One handler for all signals: with one handler each, an execution's first task would deliver them by name, not in order. */
 export function signalled(execution: CurrentExecution, name: string, raw: unknown): void {
-  const signal = execution.signals++
+  receiveSignal(execution, name, raw, execution.signals++)
+}
+
+/** `signal`: its place among those that this execution received; absent if it was passed on by an earlier one. */
+export function receiveSignal(execution: CurrentExecution, name: string, raw: unknown, signal?: number): void {
   switch (name) {
     case SIGNALS.message:
       return receiveMessage(execution, raw, signal)
@@ -63,7 +67,7 @@ export function signalled(execution: CurrentExecution, name: string, raw: unknow
   }
 }
 
-function receiveMessage(execution: CurrentExecution, raw: unknown, signal: number): void {
+function receiveMessage(execution: CurrentExecution, raw: unknown, signal?: number): void {
   if (!execution.session) execution.early.push(raw)
   whenOpen(execution, (session) => acceptMessage(session, raw), signal)
 }

@@ -1,5 +1,6 @@
 // Sessions that are started as new ones although they exist: the message reaches the session that is there, and no effect happens before.
 import { randomUUID } from 'node:crypto'
+import type { ModelCallContext, ModelRequest } from 'pawl'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -41,6 +42,10 @@ function play(id = `new-${randomUUID()}`): Played {
     { id },
   )
 }
+
+/** What a model says that is cut off. */
+const waitFor = (signal: AbortSignal): Promise<string> =>
+  new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
 
 /** The session after its first message, with its workflow ended. */
 async function closed(): Promise<Played> {
@@ -87,6 +92,28 @@ describe('a message that is sent with isNew to a session that exists', () => {
       signalArgs: [{ messageId: 'elsewhere', content: 'two' }],
     })
     expect(await session.run('elsewhere').result(TIMEOUT)).toMatchObject({ text: 'one, two' })
+  })
+
+  it('an interrupt that follows a message sent with isNew interrupts its run in the session that exists', async () => {
+    const own = await deploy({ schema: schema.name })
+    try {
+      const waiting = {
+        model: (request: ModelRequest, ctx: ModelCallContext) => (saidIn(request).at(-1) === 'two' ? waitFor(ctx.signal) : 'hello'),
+      }
+      const first = await own.startWorker({ agents: [player.agent] })
+      const { session, id } = player.play(own.pawl, waiting)
+      await (await session.send('one')).result(TIMEOUT)
+      await session.close()
+      await own.workflowEnded(id)
+      await first.stop()
+      const run = await session.send('two', { isNew: true })
+      await session.interrupt({ reason: 'enough' })
+      await own.startWorker({ agents: [player.agent] })
+      await expect(run.result(TIMEOUT)).rejects.toMatchObject({ code: 'run_interrupted' })
+      expect(await (await session.send('three')).result(TIMEOUT)).toMatchObject({ text: 'hello' })
+    } finally {
+      await own.stop()
+    }
   })
 
   it('a message that is sent with isNew to a session that exists begins a session, if there is none', async () => {

@@ -1,11 +1,18 @@
 // How an execution of a session begins: new, continued as new, resumed from the store, or forked.
 import { condition, patched, workflowInfo } from '@temporalio/workflow'
-import type { LoadCallsResult, LoadForkResult, LoadSessionResult, Repeated, Succession } from '../../calls/activities.ts'
+import type { LoadCallsResult, LoadForkResult, LoadSessionResult, PassedOn, Repeated, Succession } from '../../calls/activities.ts'
 import type { EffectReport } from '../../session/call-facts.ts'
 import type { EventBody, Unreplayable } from '../../session/events.ts'
 import { copyOf, isObject, type Json } from '../../session/json.ts'
 import { contextProblem, tagsProblem } from '../../session/protocol/incoming.ts'
-import { type Continuation, type ForkStart, isAgentName, type MessageSignal, sessionIdOf } from '../../session/protocol/protocol.ts'
+import {
+  type Continuation,
+  type ForkStart,
+  isAgentName,
+  type MessageSignal,
+  sessionIdOf,
+  SIGNALS,
+} from '../../session/protocol/protocol.ts'
 import { requestOf } from '../../session/protocol/requests.ts'
 import { lacksCalls, putCallsBack } from '../../session/fold/snapshot.ts'
 import type { Start } from '../../session/protocol/start.ts'
@@ -29,14 +36,16 @@ export interface Opened {
   previous?: string
   inherited?: Inheritance
   repeated?: Repeated
+  /** What earlier executions had received. */
+  requests?: PassedOn[]
 }
 
 interface RefusedStart {
   refused: { code: string; reason: string }
 }
 
-/** Opens the session's journal. `early` collects signals that arrive meanwhile. */
-export async function openSession(start: Start, early: readonly unknown[], opening: ExecutionOpening): Promise<Opened | RefusedStart> {
+/** Opens the session's journal. `early` collects messages that arrive meanwhile; those that earlier executions passed on come first. */
+export async function openSession(start: Start, early: unknown[], opening: ExecutionOpening): Promise<Opened | RefusedStart> {
   const { carried, fork } = start
   const coreVersion = coreVersionOf(carried, patched)
   if (carried) return openCarried(carried, coreVersion, opening)
@@ -46,10 +55,12 @@ export async function openSession(start: Start, early: readonly unknown[], openi
   const loaded: LoadSessionResult = start.isNew
     ? { found: false }
     : await opening.load((how) => loadSession({ ...how, ...defined({ mistaken, unreplayable: unreplayableOf(start) }) }))
+  const { requests = [] } = loaded
   if (loaded.found) {
     const inherited = startInheriting(loaded, loaded.lost ? undefined : loaded.state)
-    return { journal: await journalOf(start, loaded, coreVersion, opening), inherited }
+    return { journal: await journalOf(start, loaded, coreVersion, opening), inherited, requests }
   }
+  early.unshift(...requests.flatMap(({ name, details }) => (name === SIGNALS.message ? [details] : [])))
   if (start.mustExist && early.length === 0) {
     return {
       refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}": check the id.` },
@@ -60,6 +71,7 @@ export async function openSession(start: Start, early: readonly unknown[], openi
   const begun = {
     ...beginSession({ ...named, tags: start.tags, ...defined({ unreplayable }) }, coreVersion),
     inherited: startInheriting(loaded, undefined),
+    requests,
   }
   begun.journal.isUnconfirmed = start.isNew === true
   if (start.undecodable !== undefined) {
@@ -121,7 +133,7 @@ function reportLostCalls(journal: Journal): void {
  */
 export async function reopenSession(
   start: Start,
-  { journal, flushing }: Session,
+  { journal, flushing, inherited }: Session,
   resets: Resets,
   opening: ExecutionOpening,
 ): Promise<Opened> {
@@ -132,7 +144,11 @@ export async function reopenSession(
   const { state, coreVersion, watermark } = journal
   const known = loaded.found ? loaded : ({ found: true, state: copyOf(state), digest: watermark().digest } as const)
   const reopened = await journalOf(start, known, coreVersion, opening, { executionId: loaded.executionId, resetOf })
-  return { journal: reopened, ...defined({ repeated: loaded.repeated }) }
+  const { repeated, answers } = loaded
+  const left = answers
+    ? startInheriting(loaded, loaded.found && !loaded.lost ? loaded.state : undefined)
+    : continueInheriting({ inherited: [...inherited.left()] })
+  return { journal: reopened, inherited: left, ...defined({ repeated }) }
 }
 
 /** The journal of a session that is in the store. */

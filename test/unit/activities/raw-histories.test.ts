@@ -67,8 +67,7 @@ function sources(stored: number, known: readonly object[], events: readonly Hist
   return [{ upTo: stored, after }, client]
 }
 
-const namesOf = ({ received }: Awaited<ReturnType<typeof read>>) =>
-  received.map((one) => (one.kind === 'signal' ? one.name : one.request.input?.name))
+const namesOf = ({ received }: Awaited<ReturnType<typeof read>>) => received.map(({ name }) => name)
 
 describe('the signals and updates', () => {
   it('signals and updates after the newest stored activity are passed on in order, and a close whenever it came', async () => {
@@ -210,8 +209,39 @@ describe('the answers', () => {
 
   it('the answers include those that the execution had itself from one before it, wherever it loaded them', async () => {
     const inherited = { of: 'call', run: 1, turn: 1, callId: 't_1_1_0' }
-    const { answers } = await read(9, started({}), scheduled('loadSession', {}), ended(2, { answers: [inherited] }), asks(1, 2, 9))
+    const { answers } = await read(
+      9,
+      started({}),
+      scheduled('loadSession', {}),
+      ended(2, { found: true, answers: [inherited] }),
+      asks(1, 2, 9),
+    )
     expect(answers).toEqual([inherited])
+  })
+})
+
+describe('what an execution had itself from one before it', () => {
+  const approve = { kind: 'update', name: 'approve', details: { callId: 't_1_1_0' }, id: 'u1' }
+  const message = { kind: 'signal', name: 'message', details: { messageId: 'a', content: 'x' } }
+  const loading = [started({}), signalled('message', { messageId: 'b', content: 'y' }), scheduled('loadSession', {})]
+  const loaded = ended(3, { found: true, requests: [message, approve] })
+  const decided = { seq: 2, type: 'approval_decided', callId: 't_1_1_0', approved: true }
+
+  it('requests that an execution had from one before it are passed on, before its own', async () => {
+    const { received } = await read(0, ...loading, loaded)
+    expect(received.slice(0, 2)).toEqual([message, approve])
+    expect(received[2]).toMatchObject({ name: 'message', details: { messageId: 'b' } })
+  })
+
+  it('requests that an execution had from one before it are not passed on once the stored events show them', async () => {
+    const received = { seq: 1, type: 'message_received', messageId: 'a', content: 'x' }
+    expect(namesOf(await readWith(2, [received, decided], ...loading, loaded, asks(1, 2, 2)))).toEqual([])
+    expect(namesOf(await readWith(1, [received], ...loading, loaded, asks(1, 2, 1)))).toEqual(['approve'])
+  })
+
+  it('a message without an id has the same one wherever it is passed on', async () => {
+    const { received } = await read(0, started({}), signalled('message', { content: 'y' }))
+    expect(received).toEqual([{ kind: 'signal', name: 'message', details: { content: 'y', messageId: 'e/2' } }])
   })
 })
 

@@ -1,0 +1,21 @@
+// Waits until the session of an execution is open.
+import { CancellationScope, condition, currentUpdateInfo, sleep } from '@temporalio/workflow'
+import { refuse, type Session } from '../open-session.ts'
+import type { CurrentExecution } from '../signals.ts'
+
+/** The session, once it is open. Refuses the request if the session cannot open, or cannot open soon. */
+export async function opened(execution: CurrentExecution): Promise<Session> {
+  const update = currentUpdateInfo()?.id
+  if (!execution.session) await CancellationScope.nonCancellable(() => whenOpen(execution))
+  const { refused, opening, session, repeated } = execution
+  if (update !== undefined && repeated.updates.includes(update))
+    refuse('workflow_reset', 'An operator reset the workflow after this request had been carried out. Check the session.')
+  const { code, reason } = refused ?? opening.trouble ?? { code: 'session_not_found', reason: 'There is no such session: check the id.' }
+  return session ?? refuse(code, reason)
+}
+
+async function whenOpen(execution: CurrentExecution): Promise<void> {
+  await condition(() => execution.session !== undefined || execution.refused !== undefined || execution.opening.trouble !== undefined)
+  // An overdue alarm fires first, because it was set before this timer.
+  if (execution.session?.alarms.areSet()) await sleep(1)
+}
