@@ -5,9 +5,9 @@ import { isObject } from '../session/json.ts'
 import { SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
 import { targetIn } from '../session/protocol/requests.ts'
 
-/** A signal or update of any client, decoded. */
+/** What any client or operator requested, decoded. */
 export interface Request {
-  kind: 'signal' | 'update'
+  kind: 'signal' | 'cancellation' | 'update'
   name: string
   details: unknown
 }

@@ -1,6 +1,6 @@
 // Recovers what is not stored of executions that were ended: their events, or, if no worker can replay them or they never opened, what they
 // received and did.
-import { type Client, isGrpcServiceError } from '@temporalio/client'
+import { type Client, isGrpcServiceError, QueryNotRegisteredError } from '@temporalio/client'
 import { getGrpcStatusDetails } from '@temporalio/client/lib/helpers.js'
 import type { Logger } from '../agent/tool.ts'
 import { queryEvents } from '../connect/session-queries.ts'
@@ -85,10 +85,10 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
     const ended = await endOf(sessionId, executionId, client)
     if (ended === 'unbegun') return await passOn(sessionId, executionId, needs)
     const isFailing = ended === 'failing'
-    // A worker of the build that wrote the history may be there, and answers soon. Others never answer.
+    // A worker of the build that wrote the history may be there, and answers soon. Others never answer, or fail the query.
     const last = await lastEventOf(sessionId, executionId, client, isFailing ? BROKEN_QUERY_TIMEOUT_MS : QUERY_TIMEOUT_MS).catch(
       (error: unknown) => {
-        if (!isFailing && !isRefusedForEver(error)) throw error
+        if (!isFailing && !isRefusedForEver(error) && !(error instanceof QueryNotRegisteredError)) throw error
         why = unreplayable ?? textOf(error)
       },
     )

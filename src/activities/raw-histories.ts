@@ -24,13 +24,13 @@ import type {
 } from '../calls/activities.ts'
 
 /**
- * A signal or an update in a history, and its place there. `endedAt`: where an update was completed. `details`: instead of a payload, what an
+ * A signal, a cancellation or an update in a history, and its place there. `endedAt`: where an update was completed. `details`: instead of a payload, what an
  * earlier execution had passed on.
  */
-type Received = { at: number; endedAt?: number; id: string; name: string } & { kind: 'signal' | 'update' } & (
-    | { payload: Payload | null | undefined }
-    | { details: unknown }
-  )
+type Received = { kind: PassedOn['kind']; at: number; endedAt?: number; id: string; name: string } & (
+  | { payload: Payload | null | undefined }
+  | { details: unknown }
+)
 
 /** What the stored events lack. `lost`: what a session that continues without it would lose besides. */
 export interface Unstored {
@@ -62,7 +62,7 @@ export async function endOf(sessionId: string, executionId: string, client: Clie
 /** What an execution that took the session for a new one received, in order: results are of its own calls, and its updates were refused. */
 export async function readMistaken(sessionId: string, executionId: string, client: Client): Promise<PassedOn[]> {
   const received = receivedIn(await historyOf(sessionId, executionId, client))
-  const isOfSession = ({ kind, name }: Received): boolean => kind === 'signal' && name !== SIGNALS.lateResult
+  const isOfSession = ({ kind, name }: Received): boolean => kind !== 'update' && name !== SIGNALS.lateResult
   return Promise.all(received.filter(isOfSession).map((one) => passedOn(one, executionId, client)))
 }
 
@@ -103,8 +103,7 @@ export async function readUnstored(sessionId: string, executionId: string, event
   const mistaken = carried || loaded ? undefined : startedOf(history)?.continuedExecutionRunId
   const before = watermarkBefore(inProgress[0]?.at ?? 0, activities)
   const early = await withoutStored(inProgress, events, before, history, client)
-  // A close has no event until the session closes.
-  const late = all.filter((one) => one.at > newest || (one.kind === 'signal' && one.name === SIGNALS.close))
+  const late = all.filter((one) => one.at > newest || isOfEnd(one))
   const later = await withoutStored([...closingOf(carried), ...late], events, watermarkIn(input)?.seq ?? 0, history, client)
   const passed = await Promise.all([...early, ...later].map((one) => passedOn(one, executionId, client)))
   const received = [...(mistaken ? await readMistaken(sessionId, mistaken, client) : []), ...passed]
@@ -137,6 +136,11 @@ export async function readRepeated(sessionId: string, executionId: string, event
     signals: signals.flatMap((one, place) => (repeated.has(one) ? [place] : [])),
     updates: all.flatMap((one) => (one.kind === 'update' && repeated.has(one) ? [one.id] : [])),
   }
+}
+
+/** Whether it ends the session, which has no event of it until it closes. */
+function isOfEnd({ kind, name }: Received): boolean {
+  return kind === 'cancellation' || (kind === 'signal' && name === SIGNALS.close)
 }
 
 /** Whether it is an update that arrived by this place, and was completed after it, or not at all. */
@@ -281,10 +285,12 @@ async function startIn(history: readonly HistoryEvent[], client: Client): Promis
   return isObject(start) ? start : undefined
 }
 
-/** An earlier execution was asked to close, and passed that on. */
+/** An earlier execution was asked to close, or cancelled, and passed that on. */
 function closingOf(carried: Continuation | undefined): Received[] {
   if (!carried?.closing) return []
-  return [{ kind: 'signal', at: 0, id: '1', name: SIGNALS.close, details: defined({ by: carried.closing.by }) }]
+  const { when, by } = carried.closing
+  const close: Received = { kind: 'signal', at: 0, id: '1', name: SIGNALS.close, details: defined({ by }) }
+  return when === 'now' ? [close, { kind: 'cancellation', at: 0, id: '1', name: 'cancel', details: {} }] : [close]
 }
 
 /** The place of the newest reset; -1 without one. */
@@ -301,12 +307,14 @@ function receivedIn(history: readonly HistoryEvent[]): Received[] {
   for (const [at, event] of history.entries()) {
     const {
       workflowExecutionSignaledEventAttributes: signal,
+      workflowExecutionCancelRequestedEventAttributes: cancelled,
       workflowExecutionUpdateAdmittedEventAttributes: admitted,
       workflowExecutionUpdateAcceptedEventAttributes: accepted,
       workflowExecutionUpdateCompletedEventAttributes: completed,
     } = event
     const eventId = String(event.eventId)
     if (signal) received.push({ kind: 'signal', at, id: eventId, name: signal.signalName ?? '', payload: signal.input?.payloads?.[0] })
+    if (cancelled) received.push({ kind: 'cancellation', at, id: eventId, name: 'cancel', details: {} })
     // An update that a reset sent again is admitted with its request, and accepted without one.
     const request = admitted?.request ?? accepted?.acceptedRequest
     if (request) {

@@ -262,8 +262,10 @@ export interface Succession {
   requests?: PassedOn[]
 }
 
-/** A signal or an update that an earlier execution had received. `id`: the update's. */
-export type PassedOn = { kind: 'signal'; name: string; details: unknown } | { kind: 'update'; name: string; details: unknown; id: string }
+/** What an earlier execution had received: a signal, an operator's cancellation, or an update with its id. */
+export type PassedOn =
+  | { kind: 'signal' | 'cancellation'; name: string; details: unknown }
+  | { kind: 'update'; name: string; details: unknown; id: string }
 
 export interface LoadSessionInput extends Loading {
   /** The execution that was reset: its unstored events are stored first. */

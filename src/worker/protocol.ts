@@ -135,6 +135,8 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   cached: CachedExecution[]
   /** Executions that earlier orchestrators were watching because they make no progress. */
   failing: FailingExecution[]
+  /** What only the processes of this worker know. */
+  worker: string
   /** Pids of the parent's orchestrators that have died. */
   predecessors: number[]
   /** The parent's executors that have died. */

@@ -60,7 +60,7 @@ import { checkIsInError, checkRecovery, choosesCalls, recover, recoverRequestOf 
 import { recoverRestoring, restores } from './requests/restoring.ts'
 import { recoverCalls } from './requests/selective.ts'
 import { type Resets, watchResets } from './resets.ts'
-import { type CurrentExecution, doWaiting, interrupt, signalled } from './signals.ts'
+import { cancel, type CurrentExecution, doWaiting, interrupt, signalled } from './signals.ts'
 import { serve } from './session-loop.ts'
 import { NOT_SERVED_AFTER_MS, startServing } from './awaiting-worker.ts'
 import { readStart } from './opening/start.ts'
@@ -110,11 +110,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   setDefaultSignalHandler((name, raw) => signalled(execution, name, raw))
   answerQueries(execution)
   const updates = acceptUpdates(execution)
-  // A workflow that an operator cancelled closes as if a client had requested it, so that nothing is lost.
-  CancellationScope.current().cancelRequested.catch(() => {
-    execution.closing.wanted = { ...execution.closing.wanted, when: 'now' }
-    interrupt(execution, { reason: 'cancelled' })
-  })
+  CancellationScope.current().cancelRequested.catch(() => cancel(execution))
   await CancellationScope.nonCancellable(() => openAndServe(execution, updates, resets))
 }
 

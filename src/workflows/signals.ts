@@ -98,6 +98,12 @@ export function interrupt(execution: CurrentExecution, details: StopSignal, sign
   whenOpen(execution, stop, signal)
 }
 
+/** A workflow that an operator cancelled closes as if a client had requested it, so that nothing is lost. */
+export function cancel(execution: CurrentExecution): void {
+  execution.closing.wanted = { ...execution.closing.wanted, when: 'now' }
+  interrupt(execution, { reason: 'cancelled' })
+}
+
 function whenOpen({ session, onceOpen }: CurrentExecution, act: Waiting['act'], signal?: number): void {
   if (session) act(session)
   else onceOpen.push({ signal, act })

@@ -79,6 +79,33 @@ describe.each([
     expect(heard(played)).toEqual(['one', 'two', 'three'])
   })
 
+  it('a session that no worker can replay continues after it was terminated, if everything had been stored', {
+    timeout: 120_000,
+  }, async () => {
+    worker = await here.startWorker({ agents: [player.agent as Agent], ...before })
+    const played: Played = player.play(here.pawl, { model: () => 'hello' })
+    await (await played.session.send('one')).result(TIMEOUT)
+    await until('its answer is stored', async () => (await here.pawl.sessions.list({ idPrefix: played.id })).items[0]?.status === 'idle')
+    await worker.stop()
+    await workflowOf(played.id).terminate('by an operator')
+    worker = await here.startWorker({ agents: [player.agent as Agent], ...after, healAfter: false })
+    await (await played.session.send('two')).result(TIMEOUT)
+    expect(heard(played)).toEqual(['one', 'two'])
+  })
+
+  it('a session that no worker can replay closes if an operator cancelled its workflow, and loses no message', {
+    timeout: 120_000,
+  }, async () => {
+    const { played, two } = await broken({ healAfter: '5s' })
+    await workflowOf(played.id).cancel()
+    const ended = async () => (await workflowOf(played.id).describe()).status.name
+    await until('it has closed', async () => (await ended()) === 'COMPLETED', 60_000)
+    expect((await played.session.state()).status).toBe('closed')
+    const three = await played.session.send('three')
+    await Promise.all([two.result(TIMEOUT), three.result(TIMEOUT)])
+    expect(heard(played)).toEqual(['one', 'two', 'three'])
+  })
+
   describe('whose worker died with the first task that fails', () => {
     async function lost(options: Partial<CreateWorkerOptions>) {
       worker = await here.startWorker({ agents: [player.agent as Agent], ...before })

@@ -1,4 +1,5 @@
 // A worker in the caller's own process: an orchestrator and one executor, without a process boundary between them.
+import { randomUUID } from 'node:crypto'
 import { resolveNamespace, resolveTemporal } from '../../connect/temporal.ts'
 import { openLogger } from '../../log/logger.ts'
 import { userLogger } from '../../log/user-logger.ts'
@@ -11,6 +12,7 @@ import { checkAgents } from '../definition.ts'
 import { startExecutor } from '../executor/executor.ts'
 import { makeServices } from '../executor/services.ts'
 import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
+import { identityOf } from '../orchestrator/executors/orphans.ts'
 import { prepareOrchestrator } from '../orchestrator/orchestrator.ts'
 import { installRuntime } from '../orchestrator/temporal/sdk-runtime.ts'
 import { connectNative } from '../orchestrator/temporal/connection.ts'
@@ -88,6 +90,7 @@ async function assemble(options: Creating, opened: Closers): Promise<PawlWorker>
   const orchestrator = await prepareOrchestrator({
     ...options,
     size: 1,
+    identity: identityOf(process.pid, randomUUID().slice(0, 8)),
     connection,
     ...(resolved && { address: resolved.address }),
     namespace,

@@ -20,7 +20,7 @@ import { type Orchestrator, prepareOrchestrator } from './orchestrator.ts'
 import type { TemporalWorker } from './temporal/workers.ts'
 import { startRecoveryClock } from './recovery-clock.ts'
 import { type Executor, isHeld } from './executors/executors.ts'
-import { releaseOrphans } from './executors/orphans.ts'
+import { identityOf, releaseOrphans } from './executors/orphans.ts'
 import { installRuntime } from './temporal/sdk-runtime.ts'
 import { concurrently } from '../../waiting/concurrently.ts'
 import { AT_ONCE, resetStickiness } from './temporal/stickiness.ts'
@@ -79,6 +79,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     ...defined({ taskQueue, telemetry: options.telemetry }),
     ...(options.dataConverter !== undefined && { dataConverter: await loadDataConverter(options.dataConverter) }),
     ...(options.interceptors !== undefined && { interceptors: await loadInterceptors(options.interceptors) }),
+    identity: identityOf(process.pid, options.worker),
     healAfterMs: options.healAfterMs,
     failing: {
       earlier: options.failing,
@@ -144,7 +145,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
 /** Resumes the sessions of a dead orchestrator: returns its undispatched attempts and resets stickiness. */
 async function takeOver(
   { client, pool, hasAdopted }: Orchestrator,
-  { cached, executors, predecessors }: OrchestratorOptions,
+  { cached, executors, predecessors, worker }: OrchestratorOptions,
   gone: ReadonlyMap<number, number>,
   logger: Logger,
 ): Promise<void> {
@@ -156,7 +157,7 @@ async function takeOver(
     await sleep(LOOK_EVERY_MS)
   }
   await concurrently(cached, AT_ONCE, (execution) =>
-    releaseOrphans(client, execution, { predecessors, exited: [...gone.values()], isHeld: hasAdopted }, logger),
+    releaseOrphans(client, execution, { worker, predecessors, exited: [...gone.values()], isHeld: hasAdopted }, logger),
   )
 }
 

@@ -50,6 +50,8 @@ export interface OrchestratorParts
   telemetry?: TelemetrySettings | undefined
   /** The sending half of heartbeats, if not this event loop: returns the function that accepts its messages. */
   heartbeats?: (post: (message: FromSender) => void) => (message: ToSender) => void
+  /** On the server. */
+  identity: string
   /** How long a session's task may keep failing before the session continues in a new execution; false: for ever. */
   healAfterMs: number | false
   /** Absent: no other orchestrator of this worker comes before or after. */

@@ -1,4 +1,5 @@
 // Keeps the orchestrator of a worker running: one at a time, replaced when it dies or freezes.
+import { randomUUID } from 'node:crypto'
 import type { ChildProcess } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -22,7 +23,7 @@ const MAX_FAILING = 1_000
 
 export interface OrchestratorKeeping {
   /** Called at each start, because keys rotate. */
-  options: () => Omit<OrchestratorOptions, 'socketPath' | 'cached' | 'failing' | 'predecessors'>
+  options: () => Omit<OrchestratorOptions, 'socketPath' | 'cached' | 'failing' | 'worker' | 'predecessors'>
   /** The folder of its sockets. */
   folder: string
   onStarted(pid: number): void
@@ -54,6 +55,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
   const cached = cachedExecutions()
   const failing = new Map<string, FailingExecution>()
   const backoff = startBackoff(RESPAWN_MS)
+  const worker = randomUUID().slice(0, 8)
   const predecessors: number[] = []
   let current: Current | undefined
   let aliveAt = steadyNow()
@@ -84,7 +86,7 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
       receive(mine, message)
     })
     child.once('exit', (code, signal) => exited(mine, code, signal))
-    const known = { cached: cached.newest(), failing: [...failing.values()], predecessors }
+    const known = { cached: cached.newest(), failing: [...failing.values()], worker, predecessors }
     tell(child, { type: 'start', options: { ...given, socketPath: mine.path, ...known } })
     if (child.pid !== undefined) onStarted(child.pid)
   }

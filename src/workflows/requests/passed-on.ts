@@ -4,7 +4,7 @@ import { allHandlersFinished, currentUpdateInfo, log } from '@temporalio/workflo
 import type { PassedOn } from '../../calls/activities.ts'
 import { opened } from '../opening/opened.ts'
 import type { Session } from '../open-session.ts'
-import { type CurrentExecution, receiveSignal } from '../signals.ts'
+import { cancel, type CurrentExecution, receiveSignal } from '../signals.ts'
 
 /** Carries out an update. */
 export type CarryOut<A, R> = (open: Session, raw: A) => R | Promise<R>
@@ -24,15 +24,16 @@ export function requestsFinished(): boolean {
 /** Carries out what was passed on. What the session refuses now is logged: nobody waits for the answer. */
 export function carryOutPassedOn(execution: CurrentExecution, session: Session, updates: Updates, requests: readonly PassedOn[]): void {
   for (const one of requests) {
-    const { name, details } = one
-    if (one.kind === 'signal') {
-      receiveSignal(execution, name, details)
-      continue
-    }
-    const outcome = begin(() => updates.get(name)?.(session, details))
-    outcomes.set(one.id, outcome)
-    outcome.catch((error: unknown) => log.warn('a request that an execution had accepted was not carried out', { update: name, error }))
+    if (one.kind === 'update') carryOutUpdate(session, updates, one)
+    else if (one.kind === 'cancellation') cancel(execution)
+    else receiveSignal(execution, one.name, one.details)
   }
+}
+
+function carryOutUpdate(session: Session, updates: Updates, { id, name, details }: PassedOn & { kind: 'update' }): void {
+  const outcome = begin(() => updates.get(name)?.(session, details))
+  outcomes.set(id, outcome)
+  outcome.catch((error: unknown) => log.warn('a request that an execution had accepted was not carried out', { update: name, error }))
 }
 
 async function begin(carryOut: () => unknown): Promise<unknown> {

@@ -7,7 +7,7 @@ import { identityOf, releaseOrphans } from '../../../src/worker/orchestrator/exe
 
 const EXECUTION = { workflowId: 'pawl:s', executionId: 'x' }
 const LOG = { debug() {}, info() {}, warn() {}, error() {} }
-const ORPHAN = { activityId: '7', activityType: { name: 'executeTool' }, state: 2, attempt: 1, lastWorkerIdentity: identityOf(11) }
+const ORPHAN = { activityId: '7', activityType: { name: 'executeTool' }, state: 2, attempt: 1, lastWorkerIdentity: identityOf(11, 'mine') }
 
 const DEAD = `${hostname()}:21`
 const heartbeat = (more: { executor?: string }) => ({
@@ -27,7 +27,7 @@ async function answers(activity: object, { held = false, answer = () => {} } = {
       },
     },
   } as unknown as Client
-  await releaseOrphans(client, EXECUTION, { predecessors: [11], exited: [21], isHeld: () => held }, LOG)
+  await releaseOrphans(client, EXECUTION, { worker: 'mine', predecessors: [11], exited: [21], isHeld: () => held }, LOG)
   return failures
 }
 
@@ -48,7 +48,8 @@ describe('an attempt that a dead orchestrator was handed', () => {
 
   it.each<[string, object, { held?: boolean }]>([
     ['an executor has it', {}, { held: true }],
-    ['another orchestrator was handed it', { lastWorkerIdentity: identityOf(12) }, {}],
+    ['another orchestrator was handed it', { lastWorkerIdentity: identityOf(12, 'mine') }, {}],
+    ['an orchestrator with that pid in another container was handed it', { lastWorkerIdentity: identityOf(11, 'another') }, {}],
     ['a heartbeat names an executor that lives', { heartbeatDetails: heartbeat({ executor: `${hostname()}:22` }) }, {}],
     ['a heartbeat names none', { heartbeatDetails: heartbeat({}) }, {}],
     ['a heartbeat is unreadable', { heartbeatDetails: { payloads: [{}] } }, {}],

@@ -23,13 +23,18 @@ const JOBS: Readonly<Record<JobKind, true>> = {
 /** The server's state of an attempt that was assigned to a worker. */
 const STARTED = 2
 
-/** The identity of an orchestrator on the server. */
-export function identityOf(pid: number): string {
-  return `pawl:${hostname()}:${pid}`
+/**
+ * The identity of an orchestrator on the server. `worker`: what only the processes of one worker know, because containers may share a host
+ * name and count their processes from 1.
+ */
+export function identityOf(pid: number, worker: string): string {
+  return `pawl:${hostname()}:${pid}:${worker}`
 }
 
-/** The dead orchestrators and executors, and which of their attempts executors still hold. */
+/** The dead orchestrators and executors of a worker, and which of their attempts executors still hold. */
 export interface Orphaned {
+  worker: string
+  /** Pids of dead orchestrators. */
   predecessors: readonly number[]
   /** Pids of dead executors. */
   exited: readonly number[]
@@ -43,10 +48,10 @@ export interface Orphaned {
 export async function releaseOrphans(
   client: Client,
   { workflowId, executionId }: CachedExecution,
-  { predecessors, exited, isHeld }: Orphaned,
+  { worker, predecessors, exited, isHeld }: Orphaned,
   logger: Logger,
 ): Promise<void> {
-  const dead = new Set(predecessors.map(identityOf))
+  const dead = new Set(predecessors.map((pid) => identityOf(pid, worker)))
   const deadExecutors = new Set(exited.map((pid) => `${hostname()}:${pid}`))
   try {
     const { raw } = await client.workflow.getHandle(workflowId, executionId).describe()

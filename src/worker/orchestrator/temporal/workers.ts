@@ -6,7 +6,6 @@ import type { Logger } from '../../../agent/tool.ts'
 import { ownTaskQueue } from '../../../session/protocol/protocol.ts'
 import type { PawlSinks } from '../../../workflows/journal.ts'
 import type { CreateWorkerOptions } from '../../options.ts'
-import { identityOf } from '../executors/orphans.ts'
 import { lateAnswers } from '../heartbeats/late-answers.ts'
 import { workflowCode } from './bundle.ts'
 import { SessionsWorker } from './sessions-worker.ts'
@@ -32,6 +31,7 @@ interface WorkersNeeds extends Pick<CreateWorkerOptions, 'dataConverter' | 'inte
   client: Client
   connection: NativeConnection
   namespace: string
+  identity: string
   taskQueue: string
   logger: Logger
   activities: ReturnType<typeof createActivities>
@@ -40,7 +40,7 @@ interface WorkersNeeds extends Pick<CreateWorkerOptions, 'dataConverter' | 'inte
 }
 
 export async function createWorkers(needs: WorkersNeeds): Promise<TemporalWorker> {
-  const { client, connection, namespace, taskQueue, logger, interceptors, tuner } = needs
+  const { client, connection, namespace, identity, taskQueue, logger, interceptors, tuner } = needs
   const { workflowBundle, buildId, dataConverter } = await workflowCode(needs)
   const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
   const { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept, ...userCode } = needs.activities
@@ -48,7 +48,7 @@ export async function createWorkers(needs: WorkersNeeds): Promise<TemporalWorker
     connection,
     namespace,
     dataConverter,
-    identity: identityOf(process.pid),
+    identity,
     buildId,
     // Draining waits for all jobs; the parent decides when that takes too long.
     shutdownGraceTime: '1 day',
