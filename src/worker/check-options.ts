@@ -67,6 +67,7 @@ const SUPERVISE = options({
   }).optional(),
   healAfter: HEAL_AFTER,
   loadTimeout: duration({ example: '60s' }).optional(),
+  spare: flag().optional(),
   onFile: fn<(path: string) => void>().optional(),
   logger: logger<Logger>().optional(),
   redact: REDACT,

@@ -53,7 +53,7 @@ import { startOpening } from './opening/opening.ts'
 import { startPacing } from './pacing.ts'
 import { type Session, stopDetails } from './open-session.ts'
 import { answer, approve, checkAnswerRequest, checkDecision, checkResolution, deny, resolve } from './calls/approvals.ts'
-import { carryOutOnce, type CarryOut, carryOutPassedOn, requestsFinished, type Updates } from './requests/passed-on.ts'
+import { carryOutOnce, type UpdateAction, carryOutPassedOn, requestsFinished, type Updates } from './requests/passed-on.ts'
 import { pause, unpause } from './requests/pausing.ts'
 import { raise } from './requests/raising.ts'
 import { checkIsInError, checkRecovery, choosesCalls, recover, recoverRequestOf } from './requests/recovery.ts'
@@ -132,7 +132,7 @@ function acceptUpdates(execution: CurrentExecution): Updates {
   const updates: Updates = new Map()
   setHandler(resumeUpdate, async () => summaryOf((await opened(execution)).journal.state))
   const recoverOpen = (open: Session, raw: RecoverRequest) => recoverSession(execution, open, recoverRequestOf(raw))
-  updates.set(UPDATES.recover, recoverOpen as CarryOut<unknown, unknown>)
+  updates.set(UPDATES.recover, recoverOpen as UpdateAction<unknown, unknown>)
   setHandler(
     recoverUpdate,
     async (raw) => {
@@ -166,7 +166,7 @@ function acceptUpdates(execution: CurrentExecution): Updates {
     check?: (request: A) => void,
   ): void {
     const carryOutRaw = (open: Session, raw: A) => carryOut(open, requestOf<A>(raw))
-    updates.set(update.name, carryOutRaw as CarryOut<unknown, unknown>)
+    updates.set(update.name, carryOutRaw as UpdateAction<unknown, unknown>)
     setHandler(update, (raw: A) => carryOutOnce(execution, raw, carryOutRaw), { validator: (raw) => check?.(requestOf<A>(raw)) })
   }
 }

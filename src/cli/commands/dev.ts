@@ -46,7 +46,9 @@ async function dev(given: string, options: DevOptions): Promise<void> {
     const { temporalAddress, temporalUi, namespace, databaseUrl, lost } = stack
     const { processes, taskQueue } = options
     const served: ServedStack = { temporalAddress, ...defined({ temporalUi }), namespace, taskQueue, databaseUrl }
-    const workers = { module, processes, temporal: { address: temporalAddress, namespace }, taskQueue, postgres: databaseUrl }
+    const at = { temporal: { address: temporalAddress, namespace }, taskQueue, postgres: databaseUrl }
+    // Its memory counts more on a developer's machine than a second after a rare death.
+    const workers = { module, processes, spare: false, ...at }
     const whenReady = async () => {
       forget = await noteRunning(dataDir, served)
     }

@@ -13,6 +13,7 @@ interface WorkerCommandOptions {
   processes: number
   executorMemory?: number
   healAfter: Duration | false
+  spare: boolean
   taskQueue: string
   schema: string
   migrate: NonNullable<SuperviseOptions['migrate']>
@@ -27,6 +28,7 @@ export function workerCommand(): Command {
     .addOption(processesOption())
     .addOption(executorMemoryOption())
     .addOption(healAfterOption())
+    .option('--no-spare', 'no process that waits to become the next orchestrator: saves about 100 MB, and its death takes longer')
     .addOption(taskQueueOption())
     .option('--schema <name>', 'Postgres schema of the side store', 'pawl')
     .addOption(
@@ -45,14 +47,14 @@ export function workerCommand(): Command {
 async function work(given: string, options: WorkerCommandOptions): Promise<void> {
   const module = await findModule(given)
   const announcer = options.json ? announceAsJson() : announceAsText(() => [])
-  const { processes, executorMemory, healAfter, taskQueue, schema, migrate } = options
+  const { processes, executorMemory, healAfter, spare, taskQueue, schema, migrate } = options
   const requests = listenForStop()
   // Loaded on demand, as in `pawl dev`.
   const [{ resolveTemporal }, { serve }] = await Promise.all([import('../../connect/temporal.ts'), import('../running/serve.ts')])
   const { address: temporalAddress, namespace } = resolveTemporal()
   const databaseUrl = process.env.DATABASE_URL
   const stack: ServedStack = { temporalAddress, namespace, taskQueue, ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }) }
-  const workers = { module, processes, healAfter, taskQueue, schema, migrate, ...defined({ executorMemory }) }
+  const workers = { module, processes, healAfter, spare, taskQueue, schema, migrate, ...defined({ executorMemory }) }
   await serve(workers, stack, { announcer, requests, watch: false })
 }
 

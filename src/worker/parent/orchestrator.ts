@@ -10,6 +10,7 @@ import type { FailingExecution, FromOrchestrator, OrchestratorOptions, ToOrchest
 import { startBackoff } from './backoff.ts'
 import { cachedExecutions } from './cached-executions.ts'
 import { forkOrchestrator, killGroup, tell } from './processes.ts'
+import { keepSpare } from './spare.ts'
 import { steadyNow } from '../steady-clock.ts'
 
 const RESPAWN_MS = 20
@@ -24,6 +25,8 @@ const MAX_FAILING = 1_000
 export interface OrchestratorKeeping {
   /** Called at each start, because keys rotate. */
   options: () => Omit<OrchestratorOptions, 'socketPath' | 'cached' | 'failing' | 'worker' | 'predecessors'>
+  /** Whether a spare process waits to become the next one. */
+  hasSpare: boolean
   /** The folder of its sockets. */
   folder: string
   onStarted(pid: number): void
@@ -51,10 +54,12 @@ export interface KeptOrchestrator {
 }
 
 /** Prepares; the orchestrator is not started yet. */
-export function keepOrchestrator({ options, folder, onStarted, onMessage, onListening, onExit }: OrchestratorKeeping): KeptOrchestrator {
+export function keepOrchestrator(keeping: OrchestratorKeeping): KeptOrchestrator {
+  const { options, hasSpare, folder, onStarted, onMessage, onListening, onExit } = keeping
   const cached = cachedExecutions()
   const failing = new Map<string, FailingExecution>()
   const backoff = startBackoff(RESPAWN_MS)
+  const spare = keepSpare(fork, hasSpare)
   const worker = randomUUID().slice(0, 8)
   const predecessors: number[] = []
   let current: Current | undefined
@@ -71,9 +76,13 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
     },
   })
 
-  function start(): void {
+  function fork(): ChildProcess {
+    const { dataConverter, interceptors } = options()
+    return forkOrchestrator([dataConverter, interceptors].filter((module) => module !== undefined))
+  }
+
+  function start(child: ChildProcess): void {
     const given = options()
-    const child = forkOrchestrator([given.dataConverter, given.interceptors].filter((module) => module !== undefined))
     const mine: Current = { process: child, path: socketPath(folder, ++starts), isListening: false }
     current = mine
     aliveAt = steadyNow()
@@ -103,7 +112,10 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
       if (failing.size < MAX_FAILING) failing.set(message.execution.executionId, message.execution)
       return
     }
-    if (message.type === 'serving') backoff.served()
+    if (message.type === 'serving') {
+      backoff.served()
+      spare.prepare()
+    }
     if (message.type === 'listening') {
       from.isListening = true
       onListening(from.path)
@@ -117,21 +129,25 @@ export function keepOrchestrator({ options, folder, onStarted, onMessage, onList
     if (predecessors.length > MAX_PREDECESSORS) predecessors.shift()
     void rm(mine.path, { force: true })
     onExit({ pid: mine.process.pid ?? 0, code, signal, at: Date.now(), ...defined({ killedFor: mine.killedFor }) })
-    if (isStopping) endWatch()
-    else setTimeout(() => !isStopping && start(), backoff.next())
+    if (isStopping) return endWatch()
+    const next = spare.take()
+    if (next) start(next)
+    else setTimeout(() => !isStopping && start(fork()), backoff.next())
   }
 
   return {
-    start,
+    start: () => start(fork()),
     tell: (message) => tell(current?.process, message),
     pid: () => current?.process.pid,
     isListening: () => current?.isListening === true,
     kill() {
       isStopping = true
+      spare.end()
       if (current) end(current, 'stopped')
     },
     shutdown() {
       isStopping = true
+      spare.end()
       tell(current?.process, { type: 'shutdown' })
     },
   }

@@ -90,6 +90,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   void finished.promise.then(apiKeys.end)
   const orchestrator: KeptOrchestrator = keepOrchestrator({
     folder,
+    hasSpare: options.spare ?? true,
     options: () => ({
       ...given.store,
       temporal: { ...temporal, ...apiKeys.newest() },

@@ -6,11 +6,11 @@ import { opened } from '../opening/opened.ts'
 import type { Session } from '../open-session.ts'
 import { cancel, type CurrentExecution, receiveSignal } from '../signals.ts'
 
-/** Carries out an update. */
-export type CarryOut<A, R> = (open: Session, raw: A) => R | Promise<R>
+/** What carries out an update. */
+export type UpdateAction<A, R> = (open: Session, raw: A) => R | Promise<R>
 
 /** By name. */
-export type Updates = Map<string, CarryOut<unknown, unknown>>
+export type Updates = Map<string, UpdateAction<unknown, unknown>>
 
 // Each workflow has its own instance of this module.
 const outcomes = new Map<string, Promise<unknown>>()
@@ -46,7 +46,7 @@ async function begin(carryOut: () => unknown): Promise<unknown> {
 }
 
 /** Carries out an update of a client once the session is open. One that was passed on, and is sent again, is not carried out twice. */
-export async function carryOutOnce<A, R>(execution: CurrentExecution, raw: A, carryOut: CarryOut<A, R>): Promise<R> {
+export async function carryOutOnce<A, R>(execution: CurrentExecution, raw: A, carryOut: UpdateAction<A, R>): Promise<R> {
   const id = currentUpdateInfo()?.id ?? ''
   const open = await opened(execution)
   const outcome = outcomes.get(id)

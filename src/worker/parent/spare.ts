@@ -1,0 +1,59 @@
+// The spare: a process that becomes the next orchestrator. It has loaded its code, which takes about a second of CPU, and holds nothing else:
+// no connection, no socket. After a death, heartbeats continue sooner, most of all on a busy machine.
+import type { ChildProcess } from 'node:child_process'
+import { killGroup } from './processes.ts'
+
+/** How long an orchestrator has served before a spare is started: it must not take CPU from sessions that resume. */
+const PREPARE_AFTER_MS = 10_000
+
+export interface Spare {
+  /** Starts one in a while, unless there is one. */
+  prepare(): void
+  /** The spare, which is one no longer; undefined if there is none. */
+  take(): ChildProcess | undefined
+  /** Ends it, and starts no other. */
+  end(): void
+}
+
+/** A spare that `fork` starts. `isWanted`: false never starts one. */
+export function keepSpare(fork: () => ChildProcess, isWanted: boolean, afterMs = PREPARE_AFTER_MS): Spare {
+  let spare: ChildProcess | undefined
+  let due: NodeJS.Timeout | undefined
+  let hasEnded = !isWanted
+
+  function start(): void {
+    due = undefined
+    const mine = fork()
+    spare = mine
+    const gone = (): void => {
+      if (spare !== mine) return
+      spare = undefined
+      prepare()
+    }
+    mine.once('exit', gone)
+    mine.once('error', gone)
+  }
+
+  function prepare(): void {
+    if (hasEnded || spare || due) return
+    due = setTimeout(start, afterMs).unref()
+  }
+
+  function take(): ChildProcess | undefined {
+    const taken = spare
+    spare = undefined
+    clearTimeout(due)
+    due = undefined
+    return taken
+  }
+
+  return {
+    prepare,
+    take,
+    end() {
+      hasEnded = true
+      const mine = take()
+      if (mine) killGroup(mine)
+    },
+  }
+}

@@ -1,0 +1,59 @@
+// The spare of a worker: a process that becomes the next orchestrator.
+import { readdirSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { finalAnswer, type Plan } from './support/plan.ts'
+import { isAlive, type Rig, startRig, type Supervised, until } from './support/rig.ts'
+
+const LOOKS: Plan = [[{ tool: 'look', input: { name: 'a' } }]]
+
+let rig: Rig
+
+beforeAll(async () => {
+  rig = await startRig()
+})
+afterAll(() => rig.close())
+
+/** The orchestrators that this process has started, without the one that serves. */
+function sparesOf({ supervisor }: Supervised): number[] {
+  const isOrchestrator = (pid: number): boolean => {
+    try {
+      const parent = /^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+      return Number(parent) === process.pid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('orchestrator/main')
+    } catch {
+      return false
+    }
+  }
+  const pids = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+  return pids.filter((pid) => pid !== supervisor.orchestratorPid() && isOrchestrator(pid))
+}
+
+const spareOf = (workers: Supervised, before?: number) =>
+  until(() => {
+    const [pid] = sparesOf(workers)
+    return pid !== undefined && pid !== before && pid
+  })
+
+describe('the spare of a worker', () => {
+  it('the spare of a worker replaces an orchestrator that dies, is replaced itself, and ends with its worker', async () => {
+    const workers = await rig.supervise({ processes: 1 })
+    const killed = await spareOf(workers)
+    process.kill(killed, 'SIGKILL')
+    const spare = await spareOf(workers, killed)
+
+    const held = rig.ledger.holdNext({ stage: 'entered', what: 'look' })
+    const run = await rig.start(LOOKS)
+    const mark = await held
+    process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
+    await until(() => workers.supervisor.orchestratorPid() === spare)
+    mark.release()
+    expect((await run.result()).text).toBe(finalAnswer(LOOKS))
+    expect(await rig.errors(run.sessionId, 0)).toEqual([])
+
+    const next = await spareOf(workers)
+    await workers.supervisor.shutdown()
+    await until(() => !isAlive(next))
+    expect(isAlive(spare)).toBe(false)
+  })
+})
