@@ -55,11 +55,12 @@ function noWorkerOn(taskQueue: string): HoldUp {
 /** The error for a session that is held up. `holdUp` undefined: the cause is not known. */
 function heldUp(sessionId: string, holdUp: HoldUp | undefined, cause?: unknown): SessionUnavailableError {
   if (!holdUp) return new SessionUnavailableError(sessionId, { what: 'is being opened', advice: 'Ask again.', isOpening: true, cause })
-  const { waitsFor, advice } = holdUp
+  const { waitsFor, advice, passing: isOpening } = holdUp
   return new SessionUnavailableError(sessionId, {
     what: `waits for ${waitsFor}`,
     advice: `${advice} Requests that it has received are kept.`,
     waitsFor,
+    ...defined({ isOpening }),
     cause,
   })
 }

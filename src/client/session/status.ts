@@ -21,7 +21,7 @@ export interface SessionReport {
   sessionId: string
   /** The agent's name; null: not known yet. */
   agent: string | null
-  /** `loading`: no worker has opened it yet, or its past is being read. */
+  /** `loading`: no worker has opened it yet, or one is reading its past. `waitsFor` says which. */
   status: SessionStatus | 'loading'
   /** Since when it has this status: the run's start, the error, the oldest request, or the last event. */
   since: number | null

@@ -124,7 +124,7 @@ export const SESSION_ROUTES = [
     ...READ,
     path: '/v1/sessions/{session}',
     operation: 'getSession',
-    summary: 'The status of the session, and what it waits for.',
+    summary: 'The status of the session, and what it waits for. It is `loading` until a worker has opened the session.',
     answer: typed('The session.'),
     handle: ({ session, params }) => session(params.session).status(),
   }),

@@ -38,6 +38,12 @@ describe('a session that was just opened', () => {
     expect(error.message).toBe('Session "s" is being opened. Ask again.')
   })
 
+  it('a session whose past a worker is reading is being opened, and says what it waits for', async () => {
+    const [activity] = loading(5_000).pendingActivities
+    const error = await whyUnavailable(serverWith({ pendingActivities: [{ ...activity, lastStartedTime: ago(4_000) }] }), {})
+    expect(error).toMatchObject({ name: 'SessionUnavailableError', isOpening: true, waitsFor: 'Postgres, which holds its past' })
+  })
+
   it.each<[string, object]>([
     ['its first step waits', firstTask(5_000)],
     ['its past waits to be loaded', loading(5_000)],
