@@ -40,7 +40,7 @@ describe('a session with the caller’s own id, whose worker cannot reach Postgr
       await expect(asked()).rejects.toMatchObject(unavailable(POSTGRES_UNAVAILABLE))
     }
     await expect(session.state()).rejects.toThrow(/isNew: true/)
-    await expect(run.result({ timeout: 100 })).rejects.toThrow(/session\.state\(\) says what the session waits for/)
+    await expect(run.result({ timeout: 100 })).rejects.toThrow(/session\.status\(\) says what the session waits for/)
   })
 
   it('a person’s request does not wait forever for an unreachable Postgres, and reports what it waits for', async () => {
@@ -76,8 +76,11 @@ describe('a session that no worker has picked up', () => {
       await expect(session.messages()).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
       await expect(run.result({ timeout: 100 })).rejects.toMatchObject({
         code: 'result_timeout',
-        message: expect.stringContaining('No event for the message'),
+        message: expect.stringContaining(
+          `No event for the message has arrived yet. The session waits for ${waitsFor}. Start one that serves the agent "nobody" with \`pawl worker <module>\``,
+        ),
       })
+      await expect(session.state()).rejects.toThrow(/Start one that serves the agent "nobody" with `pawl worker/)
       await expect(session.approve('t_1_1_0', { digest: 'x' })).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
     } finally {
       await here.stop()

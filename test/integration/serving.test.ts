@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Agent, defineAgent, defineTool, type ModelRequest, type Tool, ToolError } from 'pawl'
+import type { ResultTimeoutError } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -56,6 +57,21 @@ describe.concurrent('an agent that no worker serves', () => {
       const events = await eventsOf(session)
       expect(ofType(events, 'model_attempt_failed')).toEqual([])
       expect(ofType(events, 'recovery_ended')).toMatchObject([{ strategy: 'automatic', run: 1 }])
+    }))
+
+  it('a result that is not there in time says that no worker serves the agent, and how to start one', () =>
+    deployed(async (own) => {
+      const [player, other] = [stage(), stage({ name: 'other' })]
+      await own.startWorker({ agents: [other.agent] })
+      const { session } = player.play(own.pawl, {})
+      const run = await session.send('hello')
+      const attempts = async (): Promise<number> => (await session.status()).waitsFor[0]?.attempt ?? 0
+      await until('workers have handed the step back', async () => (await attempts()) >= 3)
+      const { code, message } = (await run.result({ timeout: 100 }).catch((error: unknown) => error)) as ResultTimeoutError
+      expect(code).toBe('result_timeout')
+      expect(message).toContain('Run 1 is in turn 1. The session waits for a worker on task queue')
+      expect(message).toContain('does not serve the agent "player"')
+      expect(message).toContain('Start one that serves the agent "player" with `pawl worker <module>`')
     }))
 
   it('a session whose agent no worker serves adds no history while it waits; abandoning the run leaves it idle', () =>

@@ -2,7 +2,7 @@
 import type { Client } from '@temporalio/client'
 import { onTemporal } from '../../connect/deadline.ts'
 import { sessionIdOf, WORKFLOW_TYPE } from '../../session/protocol/protocol.ts'
-import { type ExecutionState, executionStateOf, lastingHoldUp } from '../session/hold-ups.ts'
+import { type ExecutionState, executionStateOf, stuckOn } from '../session/hold-ups.ts'
 
 const CALLS_MS = 10_000
 
@@ -46,24 +46,9 @@ export async function openSessions(client: Client, taskQueue: string, most: numb
 export async function heldUpAmong(client: Client, ids: readonly string[]): Promise<HeldUpSession[]> {
   const examined = await executionsOf(client, ids)
   return examined.flatMap(({ sessionId, execution }) => {
-    const waitsFor = execution?.open ? (lastingHoldUp(execution)?.waitsFor ?? unservedStep(execution)) : undefined
+    const waitsFor = execution?.open ? stuckOn(execution)?.waitsFor : undefined
     return waitsFor === undefined ? [] : [{ sessionId, waitsFor }]
   })
-}
-
-/** Busy workers may leave a step for a moment, and during a deploy the next attempt may reach a build that serves it. */
-const SERVED_WITHIN_MS = 10_000
-const SERVED_BY_ATTEMPT = 3
-
-/** The step that no worker takes, or that every worker hands back, as what it waits for. */
-function unservedStep({ steps, taskQueue }: ExecutionState & { open: true }): string | undefined {
-  const unserved = steps.find(({ attempt, since = Date.now(), heldUp }) => {
-    if (heldUp?.for !== 'worker') return false
-    return heldUp.reason === undefined ? Date.now() - since >= SERVED_WITHIN_MS : attempt >= SERVED_BY_ATTEMPT
-  })
-  if (!unserved) return undefined
-  const reason = unserved.heldUp?.reason
-  return `a worker on task queue "${taskQueue}"${reason === undefined ? '' : ` (${reason})`}`
 }
 
 /** Those of the sessions whose workflow has ended. One that the server no longer knows, or never knew, is not among them. */

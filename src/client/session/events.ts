@@ -17,6 +17,8 @@ export interface EventSource {
   sessionId: string
   client: Client
   store: Store | undefined
+  /** The session's agent, if its handle was opened with one. */
+  agent?: string
 }
 
 const QUERY_TIMEOUT_MS = 5_000

@@ -6,6 +6,7 @@ import { type PendingStep, UNREADABLE } from '../../session/watching/waits.ts'
 import { SessionNotFoundError, SessionUnavailableError } from '../errors.ts'
 import { msOf, type PendingActivity, pendingActivitiesOf, pendingStepsOf } from './pending-steps.ts'
 import { defined } from '../../session/defined.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 /** Why an open session makes no progress. */
 export interface HoldUp {
@@ -47,15 +48,52 @@ export function lastingHoldUp({ holdUp }: { holdUp?: HoldUp }): HoldUp | undefin
   return passing || Date.now() - since < PICKED_UP_WITHIN_MS ? undefined : holdUp
 }
 
+/** Busy workers may leave a step for a moment, and during a deploy the next attempt may reach a build that serves it. */
+const SERVED_WITHIN_MS = 10_000
+const SERVED_BY_ATTEMPT = 3
+
+/** What holds an open session up for longer than a moment: the workflow itself, or a step that no worker takes or serves. */
+export function stuckOn(execution: ExecutionState & { open: true }): HoldUp | undefined {
+  return lastingHoldUp(execution) ?? unservedStep(execution)
+}
+
+/** The step that no worker takes, or that every worker hands back. */
+function unservedStep({ steps, taskQueue }: ExecutionState & { open: true }): HoldUp | undefined {
+  const unserved = steps.find(({ attempt, since = Date.now(), heldUp }) => {
+    if (heldUp?.for !== 'worker') return false
+    return heldUp.reason === undefined ? Date.now() - since >= SERVED_WITHIN_MS : attempt >= SERVED_BY_ATTEMPT
+  })
+  return unserved && noWorkerOn(taskQueue, unserved.heldUp?.reason)
+}
+
 /** No worker picked it up, or none could carry it out. */
-function noWorkerOn(taskQueue: string): HoldUp {
-  return { waitsFor: `a worker on task queue "${taskQueue}"`, advice: 'Start one, or check the queue’s name.', isUnserved: true }
+function noWorkerOn(taskQueue: string, reason?: string): HoldUp {
+  const waitsFor = `a worker on task queue "${taskQueue}"${reason === undefined ? '' : ` (${reason})`}`
+  return { waitsFor, advice: startOne(undefined), isUnserved: true }
+}
+
+function startOne(agent: string | undefined): string {
+  const serving = agent === undefined ? '' : ` that serves the agent "${agent}"`
+  return `Start one${serving} with \`${SUGGESTIONS.startWorker()}\`, or check the queue’s name.`
+}
+
+/** `agent`: the session's, if the caller knows it. */
+function adviceFor({ isUnserved, advice }: HoldUp, agent: string | undefined): string {
+  return isUnserved ? startOne(agent) : advice
+}
+
+/** What holds the session up, and what to do about it, in sentences; undefined: nothing that is known. */
+export async function whyHeldUp({ client, sessionId, agent }: Held): Promise<string | undefined> {
+  const execution = await executionStateOf(client, sessionId)
+  const holdUp = execution.open ? stuckOn(execution) : undefined
+  return holdUp && `The session waits for ${holdUp.waitsFor}. ${adviceFor(holdUp, agent)}`
 }
 
 /** The error for a session that is held up. `holdUp` undefined: the cause is not known. */
-function heldUp(sessionId: string, holdUp: HoldUp | undefined, cause?: unknown): SessionUnavailableError {
+function heldUp({ sessionId, agent }: Omit<Held, 'client'>, holdUp: HoldUp | undefined, cause?: unknown): SessionUnavailableError {
   if (!holdUp) return new SessionUnavailableError(sessionId, { what: 'is being opened', advice: 'Ask again.', isOpening: true, cause })
-  const { waitsFor, advice, passing: isOpening } = holdUp
+  const { waitsFor, passing: isOpening } = holdUp
+  const advice = adviceFor(holdUp, agent)
   return new SessionUnavailableError(sessionId, {
     what: `waits for ${waitsFor}`,
     advice: `${advice} Requests that it has received are kept.`,
@@ -63,6 +101,13 @@ function heldUp(sessionId: string, holdUp: HoldUp | undefined, cause?: unknown):
     ...defined({ isOpening }),
     cause,
   })
+}
+
+/** A session that may be held up; `agent`: the agent's name, if it is known. */
+interface Held {
+  client: Client
+  sessionId: string
+  agent?: string | undefined
 }
 
 /** What holds a session up, checked from time to time. */
@@ -73,7 +118,7 @@ export interface HoldUps {
 }
 
 /** Watches a session that was sent a request. */
-export function watchHoldUps(client: Client, sessionId: string): HoldUps {
+export function watchHoldUps({ client, sessionId, agent }: Held): HoldUps {
   let since: number | undefined
   let giveUp: (why: SessionUnavailableError) => void = () => {}
   const tooLong = new Promise<never>((_, reject) => {
@@ -87,8 +132,8 @@ export function watchHoldUps(client: Client, sessionId: string): HoldUps {
       const execution = await executionStateOf(client, sessionId)
       const holdUp = execution.open ? execution.holdUp : undefined
       since = holdUp && !holdUp.passing ? (since ?? Date.now()) : undefined
-      if (holdUp && since !== undefined && Date.now() - since >= HELD_UP_MS) giveUp(heldUp(sessionId, holdUp))
-      return holdUp
+      if (holdUp && since !== undefined && Date.now() - since >= HELD_UP_MS) giveUp(heldUp({ sessionId, agent }, holdUp))
+      return holdUp && { ...holdUp, advice: adviceFor(holdUp, agent) }
     },
   }
 }
@@ -98,13 +143,13 @@ export function watchHoldUps(client: Client, sessionId: string): HoldUps {
  * opened; `storeError`: why the store could not answer either.
  */
 export async function whyUnavailable(
-  { client, sessionId }: { client: Client; sessionId: string },
+  { client, sessionId, agent }: Held,
   { failed, storeError }: { failed?: unknown; storeError?: unknown },
 ): Promise<SessionNotFoundError | SessionUnavailableError> {
   const execution = await executionStateOf(client, sessionId).catch((error: unknown) => ({ error }))
   if ('open' in execution && execution.open) {
     const holdUp = becauseOf(storeError, execution.holdUp) ?? (failed === undefined ? undefined : noWorkerOn(execution.taskQueue))
-    return heldUp(sessionId, holdUp && isOpening(holdUp, failed) ? undefined : holdUp, failed ?? storeError)
+    return heldUp({ sessionId, agent }, holdUp && isOpening(holdUp, failed) ? undefined : holdUp, failed ?? storeError)
   }
   const unknown = 'error' in execution ? execution.error : failed
   if (storeError !== undefined) return unreadable(sessionId, storeError)

@@ -22,8 +22,8 @@ export interface RunWatch {
   waiting(state?: SessionState): RunWaiting | undefined
   /** The run's number; undefined: no run has taken the message yet. */
   run(): number | undefined
-  /** Where the run is, by the events so far: a sentence. */
-  progress(): string
+  /** Where the run is, by the events so far, in sentences. `heldUp`: what keeps the session from its next step, if that is known. */
+  progress(heldUp?: string): string
 }
 
 /** The state, completed from the events with the calls that it had no room for. */
@@ -76,16 +76,18 @@ export function watchRun(messageId: string): RunWatch {
     return true
   }
 
-  function progress(): string {
+  function progress(heldUp?: string): string {
     const { status, error, current, paused } = watched
     if (run === undefined && receivedAt === undefined) {
-      return 'No event for the message has arrived yet: session.state() says what the session waits for.'
+      const why = heldUp ?? 'session.status() says what the session waits for.'
+      return `No event for the message has arrived yet. ${why}`
     }
     if (paused?.code === 'budget_assumed') return `The session is paused: ${paused.reason ?? 'its budget may be exhausted.'}`
     if (paused) return `The session is paused${paused.by === undefined ? '' : ` by ${paused.by}`}: unpause it.`
-    if (run === undefined || current?.run !== run) return 'The message waits for its turn.'
+    if (run === undefined || current?.run !== run) return ['The message waits for its turn.', ...(heldUp ? [heldUp] : [])].join(' ')
     if (status === 'error' && error) return `Run ${run} is held up by ${error.code}: ${error.reason}${nextIn(error)}`
-    return status === 'waiting' ? `Run ${run} waits for a person or a client.` : `Run ${run} is in turn ${current.turn}.`
+    if (status === 'waiting') return `Run ${run} waits for a person or a client.`
+    return [`Run ${run} is in turn ${current.turn}.`, ...(heldUp ? [heldUp] : [])].join(' ')
   }
 
   function foldIn(event: SessionEvent): void {

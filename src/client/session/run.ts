@@ -2,6 +2,7 @@
 import type { SessionEvent } from '../../session/events.ts'
 import { queryState } from '../../connect/session-queries.ts'
 import { isGone, untilGone } from './gone.ts'
+import { whyHeldUp } from './hold-ups.ts'
 import { MessageRejectedError, ResultTimeoutError, RunFailedError, RunInterruptedError } from '../errors.ts'
 import { inTime } from '../../waiting/in-time.ts'
 import { type RunEnd, type RunWatch, watchRun } from './run-watch.ts'
@@ -13,6 +14,8 @@ import { checkFollowing, checkWait } from './options.ts'
 import type { RunWaiting } from './waiting.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
+/** How long a caller whose time is over waits to be told why: Temporal usually answers within milliseconds. */
+const WHY_MS = 500
 
 /** Where the run of a message is looked for. */
 export interface RunPlace {
@@ -95,8 +98,14 @@ export function runHandle(source: EventSource, messageId: string, { isSent, afte
     const { timeoutMs, signal: stopped } = checkWait(options)
     const watch = watchRun(messageId)
     const stop = new AbortController()
-    const timer =
-      timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(new ResultTimeoutError(timeoutMs, watch.progress())), timeoutMs)
+    const timer = timeoutMs === undefined ? undefined : setTimeout(() => void giveUp(timeoutMs), timeoutMs)
+    async function giveUp(afterMs: number): Promise<void> {
+      const heldUp = await inTime(
+        whyHeldUp(source).catch(() => undefined),
+        WHY_MS,
+      )
+      stop.abort(new ResultTimeoutError(afterMs, watch.progress(heldUp)))
+    }
     const signal = stopped ? AbortSignal.any([stop.signal, stopped]) : stop.signal
     async function follow(): Promise<RunEnd | T> {
       for await (const batch of followBatches(source, await begin(), signal, which)) {

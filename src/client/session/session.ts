@@ -87,7 +87,7 @@ export interface SessionParts {
 export function sessionHandle(parts: SessionParts, id: string, options: SessionOpening, known: { isNew: boolean }): SessionHandle {
   checkSessionId(id)
   const { client, store, tell } = parts
-  const source: EventSource = { sessionId: id, client, store }
+  const source: EventSource = { sessionId: id, client, store, ...defined({ agent: options.agent }) }
   const workflow = client.workflow.getHandle(workflowIdOf(id))
   const { agent, tags, priority } = options
   const shown: StartLabels = defined({ agent, tags, priority })

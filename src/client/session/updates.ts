@@ -102,8 +102,8 @@ export function startFor<R>(
  * @throws SessionUnavailableError, ConnectError.
  */
 export async function sendUpdate<R>(asked: UpdateTarget, start: () => Promise<WorkflowUpdateHandle<R>>): Promise<R> {
-  const { client, sessionId, tell = () => undefined } = asked
-  const holdUps = watchHoldUps(client, sessionId)
+  const { client, sessionId, shown, tell = () => undefined } = asked
+  const holdUps = watchHoldUps({ client, sessionId, agent: shown.agent })
   const answer = onTemporal(client, async () => (await accepted(asked, holdUps, start)).result(), CARRIED_OUT_MS).catch(
     (error: unknown) => {
       if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
