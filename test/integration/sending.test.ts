@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
 import { InvalidMessageError, MessageRejectedError, ResultTimeoutError } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import { type Deployment, deploy, SILENT } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { inOrder, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
@@ -45,6 +45,24 @@ describe('a message', () => {
     await (await session.send('once', { messageId })).result({ timeout: 20_000 })
     expect(ofType(await eventsOf(session), 'message_received')).toHaveLength(1)
     expect(requests).toHaveLength(1)
+  })
+
+  it('a message with another context than its session has is answered with the recorded one, and the client logs that once', async () => {
+    const warnings: unknown[][] = []
+    const logger = { ...SILENT, warn: (...line: unknown[]) => void warnings.push(line) }
+    const pawl = await here.connect({ logger })
+    const { id } = player.play(pawl, {})
+    const opened = (context: object) => pawl.session(id, { agent: 'player', context: context as never })
+    const say = async (context: object) => (await opened(context).send('hello')).result({ timeout: 20_000 })
+    await say({ tenantId: 'acme', plan: 'pro' })
+    await until('it is stored', async () => (await pawl.sessions.get(id)).flushedSeq > 0)
+    await say({ plan: 'pro', tenantId: 'acme' })
+    expect(warnings).toEqual([])
+    await say({ tenantId: 'globex' })
+    await until('a warning is logged', () => warnings.length > 0)
+    await say({ tenantId: 'globex' })
+    expect(warnings).toEqual([[{ session: id }, expect.stringContaining('keeps the context that it was started with')]])
+    expect((await opened({}).state()).context).toEqual({ tenantId: 'acme', plan: 'pro' })
   })
 
   it('a message is still recognized as a duplicate after its session was closed and resumed', async () => {

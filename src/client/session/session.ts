@@ -7,6 +7,7 @@ import { onTemporal } from '../../connect/deadline.ts'
 import type { TellWait } from '../../connect/waits.ts'
 import type { UserBlock } from '../../session/content.ts'
 import type { Target } from '../../session/events.ts'
+import type { Json } from '../../session/json.ts'
 import {
   type MessageSignal,
   type SessionStart,
@@ -57,6 +58,7 @@ import {
 import { orItsFate } from './late-decision.ts'
 import { memoryOf, readMemoryVersions, readPlans } from './versions.ts'
 import { runHandle } from './run.ts'
+import { warnOfOtherContext } from './kept-context.ts'
 import { allEvents, type EventSource, followBatches, readEvents, readMessages } from './events.ts'
 import { readRunReport } from './run-report.ts'
 import type { SessionState } from '../../session/state.ts'
@@ -129,6 +131,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     await startShown(parts.indexed, shown, (view) =>
       onTemporal(client, () => client.workflow.signalWithStart(WORKFLOW_TYPE, { ...opening, ...view })),
     )
+    if (store && options.context !== undefined && !isNew) void warnOfOtherContext(store, id, options.context as Json, parts.logger)
     return runHandle(source, messageId, { isSent: true })
   }
 

@@ -4,7 +4,6 @@ import type { Slice } from '../../agent/slice.ts'
 import type { Logger } from '../../agent/tool.ts'
 import { checkOptions, integer, options, where } from '../../options/check.ts'
 import { InvalidOptionError } from '../../options/errors.ts'
-import { defined } from '../../session/defined.ts'
 import type { EventType, SessionEvent } from '../../session/events.ts'
 import { addToSlices, deepFrozen, emptySlices, type SkippedEvent, type SlicesFold } from '../../session/slices/slices.ts'
 import { StoreError } from '../../store/errors.ts'
@@ -12,6 +11,7 @@ import type { SliceMoment } from '../types.ts'
 import { eventsUpTo } from './at-checkpoint.ts'
 import { type EventSource, readEvents } from './events.ts'
 import { withRestored } from './large-content.ts'
+import { warn } from '../warning.ts'
 
 /** Where a slice is read, and the logger for skipped events. */
 export interface SliceSource extends EventSource {
@@ -111,13 +111,6 @@ function add({ sessionId, logger }: SliceSource, fold: SlicesFold, event: Sessio
 function tell(session: string, logger: Logger | undefined, { error, ...skipped }: SkippedEvent): void {
   const { slice, seq, type }: { slice: string; seq: number; type: EventType } = skipped
   warn(logger, 'SLICE_SKIPPED_EVENT', { session, slice, seq, type }, 'a slice skipped an event: its reducer threw', error)
-}
-
-/** Logs a warning or, without a logger, emits a process warning. */
-function warn(logger: Logger | undefined, code: string, about: Record<string, string | number>, text: string, err?: unknown): void {
-  if (logger) return logger.warn({ ...about, ...defined({ err }) }, text)
-  const members = Object.entries(about).map(([name, value]) => `${name} ${value}`)
-  process.emitWarning(`pawl: ${text} (${members.join(', ')})`, { type: 'PawlWarning', code: `PAWL_${code}` })
 }
 
 function valueIn<V>({ values }: SlicesFold, { name }: Slice<string, V>): V {

@@ -1,0 +1,34 @@
+// A session keeps the context that it was started with. A message that comes with another one is not refused: a backend may state more about
+// its users after a deploy than before, and the old sessions must stay usable. Its developer is told.
+import { isDeepStrictEqual } from 'node:util'
+import type { Logger } from '../../agent/tool.ts'
+import type { Json } from '../../session/json.ts'
+import type { Store } from '../../store/store.ts'
+import { warn } from '../warning.ts'
+
+/** How many sessions of a store are remembered as checked. */
+const REMEMBERED = 10_000
+const checked = new WeakMap<Store, Set<string>>()
+
+/** Warns once for each session if its recorded context differs. Never rejects; says nothing while the store does not have the session. */
+export async function warnOfOtherContext(store: Store, sessionId: string, context: Json, logger: Logger | undefined): Promise<void> {
+  const ids = idsOf(store)
+  if (ids.has(sessionId)) return
+  try {
+    const [first] = await store.events(sessionId, { after: 0, limit: 1 })
+    if (first?.type !== 'session_started' || isDeepStrictEqual(first.context, JSON.parse(JSON.stringify(context)))) return
+    ids.add(sessionId)
+    if (ids.size > REMEMBERED) ids.clear()
+    const text =
+      'the session keeps the context that it was started with: the different one that came with a later message is not used. Start another session for another context'
+    warn(logger, 'CONTEXT_NOT_USED', { session: sessionId }, text)
+  } catch {
+    // The message is on its way; a store that is away is reported elsewhere.
+  }
+}
+
+function idsOf(store: Store): Set<string> {
+  const known = checked.get(store) ?? new Set<string>()
+  checked.set(store, known)
+  return known
+}
