@@ -5,7 +5,7 @@ import { Hono } from 'hono'
 import { z } from 'zod'
 import type { Logger } from '../agent/tool.ts'
 import { Pawl } from '../client/pawl.ts'
-import { checkOptions, duration, fn, integer, options, where } from '../options/check.ts'
+import { checkOptions, duration, fn, integer, oneOf, options, where } from '../options/check.ts'
 import { logger } from '../options/shared.ts'
 import { InvalidOptionError } from '../options/errors.ts'
 import { isAgentName } from '../session/protocol/protocol.ts'
@@ -42,6 +42,11 @@ export interface HandlerOptions {
   basePath?: string
   /** Names of the agents that sessions may be started with. Default: any; a session of an agent that no worker serves waits for one. */
   agents?: readonly string[]
+  /**
+   * What chat pages (`/v1/ui`) get of the texts of errors. `masked`, the default: only those meant for users, such as the message of a
+   * `ToolError`. `shown`: also the messages of other exceptions that tools throw, and the reasons of failed runs.
+   */
+  errorTexts?: 'masked' | 'shown'
   /** The maximum size of a request's body, in bytes: 1,000 to 100,000,000. Default 2,000,000; messages of up to 20 MB need more. */
   maxBodyBytes?: number
   /** The maximum number of event streams that are open at the same time in this process: an integer from 1. Default 2,000. */
@@ -90,6 +95,7 @@ const OPTIONS = options({
     (value) => Array.isArray(value) && value.length > 0 && value.every(isAgentName),
     'a list of the names of agents',
   ).optional(),
+  errorTexts: oneOf('masked', 'shown').optional(),
   maxBodyBytes: integer(1_000, 100_000_000).optional(),
   maxWatches: integer(1).optional(),
   maxWatchesPerCaller: integer(1).optional(),
@@ -137,7 +143,7 @@ const NOTHING = z.strictObject({})
  */
 export function createHandler(given: HandlerOptions): Handler {
   const checked = checkOptions(OPTIONS, given)
-  const { pawl, authorize, agents, basePath = '', maxBodyBytes = 2_000_000, logger: log = ON_STDERR } = checked
+  const { pawl, authorize, agents, errorTexts = 'masked', basePath = '', maxBodyBytes = 2_000_000, logger: log = ON_STDERR } = checked
   const { maxWatches = 2_000, stalledAfter: stalledAfterMs = 60_000, requestMemory: totalBytes = 512_000_000 } = checked
   const memory = requestMemory({ totalBytes, callerBytes: Math.ceil(totalBytes / 4), patienceMs: PATIENCE_MS })
   const streams = streamsWith({
@@ -166,7 +172,14 @@ export function createHandler(given: HandlerOptions): Handler {
     const release = await memory.reserve(callerOf(access), neededBy(route, request, maxBodyBytes), request.signal)
     try {
       const body = route.method === 'get' ? {} : parsed(route.body ?? NOTHING, await bodyOf(request, maxBodyBytes), 'body')
-      const response = await answer({ pawl, agents, streams, admit }, { route, request, access, params, query, body } as Admitted)
+      const response = await answer({ pawl, agents, errorTexts, streams, admit }, {
+        route,
+        request,
+        access,
+        params,
+        query,
+        body,
+      } as Admitted)
       return await sentInPieces(response, { onEnd: release, stalledAfterMs, signal: request.signal })
     } catch (error) {
       release()
@@ -233,13 +246,13 @@ export function createHandler(given: HandlerOptions): Handler {
 }
 
 /** What the handler has for its routes. */
-interface HandlerParts extends Pick<RouteCall<never, never, never>, 'pawl' | 'agents' | 'streams'> {
+interface HandlerParts extends Pick<RouteCall<never, never, never>, 'pawl' | 'agents' | 'errorTexts' | 'streams'> {
   /** Identifies the caller of a request. */
   admit(request: Request): Promise<Access>
 }
 
 async function answer(
-  { pawl, agents, streams, admit }: HandlerParts,
+  { pawl, agents, errorTexts, streams, admit }: HandlerParts,
   { route, request, access, params, query, body }: Admitted,
 ): Promise<Response> {
   const call: RouteCall<never, never, never> = {
@@ -252,6 +265,7 @@ async function answer(
     body,
     streams,
     agents,
+    errorTexts,
     session(id) {
       requireSession(access, id)
       return pawl.session(id)

@@ -4,6 +4,7 @@ import type { Pawl } from '../client/pawl.ts'
 import type { SessionHandle } from '../client/types.ts'
 import type { Access, Scope } from './access.ts'
 import type { Streams } from './streams.ts'
+import type { ErrorTexts } from '../ui/user-texts.ts'
 
 /** Members of a request: a zod object that refuses unknown ones. */
 export type RequestMembers = z.ZodObject<z.core.$ZodLooseShape, z.core.$strict>
@@ -21,6 +22,8 @@ export interface RouteCall<P, Q, B> {
   streams: Streams
   /** Agents that sessions may be started with; undefined: any. */
   agents: readonly string[] | undefined
+  /** What chat pages get of the texts of errors. */
+  errorTexts: ErrorTexts
   /** The handle of the session in the path or of another one. @throws SessionNotFoundError for one of another tenant. */
   session(id: string): SessionHandle
   /** Checks that the caller may still read the session, or without an id, that the tenant is the same. @throws ServiceError. */

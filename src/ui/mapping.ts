@@ -8,8 +8,9 @@ import type { EventOf, SessionEvent } from '../session/events.ts'
 import type { Resolution } from '../session/call-facts.ts'
 import type { Json } from '../session/json.ts'
 import { abandonedAs, addToCall, hasEnded, outcomeIn, type TurnCall } from '../session/past/calls.ts'
+import { withoutErrorText } from '../session/failed-checks.ts'
 import { approvalIdOf, type UiChunk, type UiShow, type UiRunState } from './protocol.ts'
-import { failureText } from './user-texts.ts'
+import { callErrorText, type ErrorTexts, failureText, OUTCOME_UNKNOWN } from './user-texts.ts'
 
 /** A chunk, and the messages that it answers. */
 export interface UiItem {
@@ -73,17 +74,18 @@ interface AnswerStretch {
 }
 
 const NEVER_RAN = 'This call was not run: the run ended first.'
-const OUTCOME_UNKNOWN = 'Whether this call took effect is unknown.'
 
 /** What a mapping depends on apart from the session. */
 export interface MappingOptions {
   show: UiShow
+  /** Default `masked`. */
+  errorTexts?: ErrorTexts | undefined
   /** Whether a browser has already answered the call. Such calls are shown so that a page does not answer them again. Default: none. */
   isSettled?(callId: string): boolean
 }
 
 /** Creates a mapping that starts at the beginning of a session, or between two stretches. */
-export function startMapping({ show, isSettled = () => false }: MappingOptions): Mapping {
+export function startMapping({ show, errorTexts = 'masked', isSettled = () => false }: MappingOptions): Mapping {
   let stretch: AnswerStretch | undefined
   let shown: Shown[] = []
   /** Users' messages to archived turns, which the run's next turn answers. */
@@ -238,7 +240,8 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
       case 'approval_requested': {
         const approvalId = approvalIdOf(event.callId, event.digest)
         call.approvalId = approvalId
-        return [{ type: 'tool-approval-request', approvalId, toolCallId, ...defined({ reason: event.reason }) }]
+        const reason = errorTexts === 'masked' && event.reason !== undefined ? withoutErrorText(event.reason) : event.reason
+        return [{ type: 'tool-approval-request', approvalId, toolCallId, ...defined({ reason }) }]
       }
       case 'approval_decided': {
         const { approvalId } = call
@@ -261,7 +264,7 @@ export function startMapping({ show, isSettled = () => false }: MappingOptions):
     if (!error)
       return [{ type: 'tool-output-available', toolCallId, output: outputOf(event as EventOf<'tool_completed' | 'tool_resolved'>) }]
     if (error.code === 'denied' && call.approvalId !== undefined) return [{ type: 'tool-output-denied', toolCallId }]
-    return [{ type: 'tool-output-error', toolCallId, errorText: error.message }]
+    return [{ type: 'tool-output-error', toolCallId, errorText: callErrorText(error, errorTexts) }]
   }
 
   function delta({ run, turn }: { run: number; turn: number }, piece: ModelDelta): UiItem[] {

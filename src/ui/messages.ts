@@ -7,13 +7,17 @@ import { startMapping } from './mapping.ts'
 import { outputSeq, withOutputOf } from './outputs.ts'
 import type { LoosePart, UiChunk, UiMessage } from './protocol.ts'
 import { type Surviving, surviving } from './surviving.ts'
+import type { ErrorTexts } from './user-texts.ts'
 
 /** A message that is being built. */
 type Draft = Omit<UiMessage, 'parts'> & { parts: LoosePart[] }
 
 /** The conversation after these events: finished answers, and the recorded part of one in progress. Queued messages come last. */
-export function uiMessagesOf(events: readonly SessionEvent[]): UiMessage[] {
-  return messagesFrom(surviving(events).map((one) => ({ ...one, event: withOutput(events, one.event) })))
+export function uiMessagesOf(events: readonly SessionEvent[], errorTexts?: ErrorTexts): UiMessage[] {
+  return messagesFrom(
+    surviving(events).map((one) => ({ ...one, event: withOutput(events, one.event) })),
+    errorTexts,
+  )
 }
 
 function withOutput(events: readonly SessionEvent[], event: SessionEvent): SessionEvent {
@@ -27,10 +31,10 @@ function withOutput(events: readonly SessionEvent[], event: SessionEvent): Sessi
 }
 
 /** The conversation of these events, or a part of it. Replays include the outputs that they show. */
-export function messagesFrom(conversation: Iterable<Pick<Surviving, 'event' | 'isArchived'>>): UiMessage[] {
+export function messagesFrom(conversation: Iterable<Pick<Surviving, 'event' | 'isArchived'>>, errorTexts?: ErrorTexts): UiMessage[] {
   const messages: Draft[] = []
   const waiting = new Map<string, EventOf<'message_received'>>()
-  const mapping = startMapping({ show: 'pieces' })
+  const mapping = startMapping({ show: 'pieces', errorTexts })
   for (const { event, isArchived } of conversation) {
     if (event.type === 'message_received') waiting.set(event.messageId, event)
     if (event.type === 'turn_started') {

@@ -7,6 +7,7 @@ import type { UiOutline } from './outline.ts'
 import { outputSeq } from './outputs.ts'
 import type { UiMessage } from './protocol.ts'
 import { type Surviving, surviving } from './surviving.ts'
+import type { ErrorTexts } from './user-texts.ts'
 import { beginningOf } from '../session/beginning.ts'
 
 /** Selects a page. */
@@ -104,8 +105,8 @@ export function partOf(event: SessionEvent, { isArchived, fits }: UiToRead): UiP
 }
 
 /** The messages of a page. */
-export function messagesOfPage({ hasTail }: UiPagePlan, parts: readonly UiPagePart[]): UiMessage[] {
-  const messages = messagesFrom(parts)
+export function messagesOfPage({ hasTail }: UiPagePlan, parts: readonly UiPagePart[], errorTexts?: ErrorTexts): UiMessage[] {
+  const messages = messagesFrom(parts, errorTexts)
   return hasTail && messages.at(-1)?.role === 'assistant' ? messages.slice(0, -1) : messages
 }
 

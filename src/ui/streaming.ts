@@ -11,7 +11,7 @@ import type { UiOutline } from './outline.ts'
 import { outputSeq } from './outputs.ts'
 import type { UiChunk, UiShow } from './protocol.ts'
 import { surviving, type Surviving } from './surviving.ts'
-import { failureText } from './user-texts.ts'
+import { type ErrorTexts, failureDetail, failureText } from './user-texts.ts'
 
 /** The position of a stream. */
 export type UiCursor =
@@ -65,6 +65,8 @@ export interface UiStreaming {
 export interface UiStreamOptions {
   from: UiCursor
   show: UiShow
+  /** Default `masked`. */
+  errorTexts?: ErrorTexts | undefined
   /** The session as known when the stream begins. */
   past: UiOutline
   /** Whether the stream is read from the beginning of an answer, so that parts archived earlier were never shown. */
@@ -130,12 +132,12 @@ function answersIn(past: readonly SessionEvent[]): Answer[] {
 }
 
 /** Starts a stream that knows `past`. `toShow`: the past events that its caller must pass first, in order. */
-export function startStreaming({ from, show, past, isFresh, decided = new Set() }: UiStreamOptions): {
+export function startStreaming({ from, show, errorTexts = 'masked', past, isFresh, decided = new Set() }: UiStreamOptions): {
   toShow: UiToShow[]
   stream: UiStreaming
 } {
   const answered = new Set(past.events.flatMap((event) => (event.type === 'answer_received' ? [event.callId] : [])))
-  const mapping = startMapping({ show, isSettled: (callId) => answered.has(callId) })
+  const mapping = startMapping({ show, errorTexts, isSettled: (callId) => answered.has(callId) })
   let cursor = from
   let { state } = past
   let seq = 0
@@ -199,7 +201,10 @@ export function startStreaming({ from, show, past, isFresh, decided = new Set() 
 
   function last(): UiChunk {
     const failed = problem ?? (isOver ? undefined : state?.error)
-    if (failed) return { type: 'error', errorText: failureText(failed.code), code: failed.code, detail: failed.reason }
+    if (failed) {
+      const { code, reason } = failed
+      return { type: 'error', errorText: failureText(code), code, detail: problem ? reason : failureDetail(failed, errorTexts) }
+    }
     return { type: 'finish', finishReason: state?.status === 'waiting' ? 'tool-calls' : 'stop' }
   }
 
@@ -270,7 +275,8 @@ function isAtRest({ status, inbox, error, current }: SessionState, decided: Read
     case 'error':
       return error !== null && !leavesByItself(error)
     case 'waiting':
-      return (current?.calls ?? []).some((call) => isWaiting(call) && !decided.has(call.callId))
+      // A call that was just decided may since wait for a person again, because its outcome is unknown.
+      return (current?.calls ?? []).some((call) => isWaiting(call) && (call.status === 'awaiting_resolution' || !decided.has(call.callId)))
     case 'running':
       return false
   }

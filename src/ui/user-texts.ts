@@ -43,6 +43,30 @@ const BY_CODE: Readonly<Record<string, string>> = {
   draining: SOON,
 }
 
+/** What a page gets of the texts of errors: `masked`: only those that are meant for its user. */
+export type ErrorTexts = 'masked' | 'shown'
+
+/** The text of a call that may have taken effect. */
+export const OUTCOME_UNKNOWN = 'Whether this call took effect is unknown.'
+
+/** Codes of failed calls whose text is that of an exception, or quotes what a tool returned. */
+const MASKED: Readonly<Record<string, string>> = {
+  tool_failed: 'This call has failed.',
+  invalid_result: 'This call has failed.',
+  invalid_idempotency_key: 'This call could not be made.',
+  outcome_unknown: OUTCOME_UNKNOWN,
+}
+
+/** The text of a failed call. The message of a `ToolError`, and pawl's own texts, are meant for users. */
+export function callErrorText({ code, message }: { code: string; message: string }, texts: ErrorTexts): string {
+  return (texts === 'masked' && Object.hasOwn(MASKED, code) ? MASKED[code] : undefined) ?? message
+}
+
+/** What developers are told of a failed run. Its reason may quote a provider or any exception. */
+export function failureDetail({ code, reason }: { code: string; reason: string }, texts: ErrorTexts): string {
+  return texts === 'shown' ? reason : `The run failed with ${code}. \`GET /v1/sessions/{session}/state\` has the reason.`
+}
+
 /** The text for a refusal with this code and HTTP status. */
 export function refusalText(code: string, status: number): string {
   const known = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined

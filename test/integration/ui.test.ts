@@ -9,7 +9,7 @@ import {
   lastAssistantMessageIsCompleteWithToolCalls,
   type UIMessage,
 } from '../ai-sdk-7/ai.ts'
-import { defineAgent, defineTool, type ModelCallContext, ModelError, type ModelRequest } from 'pawl'
+import { defineAgent, defineTool, type ModelCallContext, ModelError, type ModelRequest, ToolError } from 'pawl'
 import { type Access, createHandler, type Handler } from 'pawl/service'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { PawlChatTransport } from 'pawl/ui'
@@ -33,6 +33,8 @@ function gateOf(text: string): Gate {
   gates.set(text, known)
   return known
 }
+/** What the exception of a database driver may say. */
+const SECRET = 'connection to postgres://shop:secret@db.internal failed'
 const aborted: string[] = []
 let failures = 0
 let flaws = 0
@@ -72,13 +74,46 @@ const desk = defineAgent({
       await passing(name, ctx.signal)
       throw new ModelError('overloaded', 'Once more.', { retryable: true })
     }
-    if (['pay', 'ask', 'hold'].includes(what) && !isAnswered) return use(what, name)
+    if (['pay', 'ask', 'hold', 'look', 'check', 'wire'].includes(what) && !isAnswered) return use(what, name)
     if (what === 'both' && !isAnswered)
       return ['ask', 'pay'].map((tool) => ({ type: 'tool_use' as const, id: `toolu_${tool}`, name: tool, input: { what: name } }))
     return `${said.length}: ${newest}`
   }),
   tools: [
     defineTool({ name: 'pay', description: 'Pays.', input, effect: 'external', approval: true, execute: ({ what }) => ({ paid: what }) }),
+    defineTool({
+      name: 'look',
+      description: 'Looks.',
+      input,
+      effect: 'read',
+      retry: { maxRetries: 0 },
+      execute({ what }) {
+        if (what === 'closed') throw new ToolError('The order is closed.', { retryable: false })
+        throw new Error(SECRET)
+      },
+    }),
+    defineTool({
+      name: 'wire',
+      description: 'Wires.',
+      input,
+      effect: 'external',
+      onUnknown: 'tell_model',
+      execute() {
+        throw new Error(SECRET)
+      },
+    }),
+    defineTool({
+      name: 'check',
+      description: 'Checks.',
+      input,
+      effect: 'external',
+      approval() {
+        throw new Error(SECRET)
+      },
+      execute: () => {
+        throw new Error(SECRET)
+      },
+    }),
     defineTool({ name: 'ask', description: 'Asks.', input, effect: 'read', execute: 'client', output: z.object({ color: z.string() }) }),
     defineTool({
       name: 'hold',
@@ -363,7 +398,7 @@ describe('a chat', () => {
     const chat = await open(newId())
     await chat.sendMessage({ text: 'fail' })
     expect(chat.status).toBe('error')
-    const failed = { name: 'ChatError', code: 'bad_request', message: 'The answer could not be completed.', detail: 'The model refuses.' }
+    const failed = { name: 'ChatError', code: 'bad_request', message: 'The answer could not be completed.' }
     expect(chat.error).toMatchObject(failed)
     const reader = await open(newId(), { transport: transportWith({ headers: { 'x-key': 'reader' } }) })
     await reader.sendMessage({ text: 'hello' })
@@ -372,6 +407,49 @@ describe('a chat', () => {
     const other = new Chat<UIMessage>({ id: 'globex:1', transport: transportWith() })
     await other.resumeStream()
     expect(other.error).toMatchObject({ code: 'session_not_found', status: 404 })
+  })
+
+  describe('the texts of errors', () => {
+    const textsOf = async (id: string) => JSON.stringify(await transportWith().messages(id))
+
+    it('a page gets what a ToolError says, and nothing of what any other exception or a failed run says', async () => {
+      const chat = await open(newId())
+      await chat.sendMessage({ text: 'look closed' })
+      expect(toolOf(chat)).toMatchObject({ state: 'output-error', errorText: 'The order is closed.' })
+      await chat.sendMessage({ text: 'look away' })
+      expect(toolOf(chat)).toMatchObject({ state: 'output-error', errorText: 'This call has failed.' })
+      await chat.sendMessage({ text: 'check it' })
+      const { approval } = toolOf(chat) as { approval: { id: string } }
+      expect(approval).toMatchObject({ requestReason: "The tool's approval function failed." })
+      await chat.addToolApprovalResponse({ id: approval.id, approved: true })
+      await chat.sendMessage()
+      expect(await until('the outcome is unknown', async () => (await here.pawl.session(chat.id).status()).waitsFor[0]?.to)).toBe('resolve')
+      await here.pawl.session(chat.id).resolve((toolOf(chat) as { toolCallId: string }).toolCallId, 'skip')
+      await chat.resumeStream()
+      expect(toolOf(chat)).toMatchObject({ state: 'output-error', errorText: expect.stringContaining('not known') })
+      await chat.sendMessage({ text: 'wire it' })
+      expect(toolOf(chat)).toMatchObject({ state: 'output-error', errorText: 'Whether this call took effect is unknown.' })
+      await chat.sendMessage({ text: 'fail' })
+      expect(chat.error).toMatchObject({ code: 'bad_request', detail: expect.not.stringContaining('The model refuses.') })
+      expect(JSON.stringify(shown(chat)) + (await textsOf(chat.id))).not.toContain('secret')
+    })
+
+    it('a page gets the texts of all errors if its server is told to show them', async () => {
+      const open = createHandler({
+        pawl: here.pawl,
+        authorize: () => ACCESSES.ann ?? null,
+        logger: SILENT,
+        basePath: '/api/pawl',
+        errorTexts: 'shown',
+      })
+      const transport = transportWith({ fetch: async (to, init) => open(new Request(new URL(String(to), 'http://ui.test'), init)) })
+      const chat = new Chat<UIMessage>({ id: newId(), transport })
+      await chat.sendMessage({ text: 'look away' })
+      expect(toolOf(chat)).toMatchObject({ state: 'output-error', errorText: SECRET })
+      expect(JSON.stringify(await transport.messages(chat.id))).toContain(SECRET)
+      await chat.sendMessage({ text: 'fail' })
+      expect(chat.error).toMatchObject({ code: 'bad_request', detail: 'The model refuses.' })
+    })
   })
 
   it('a chat needs the scope "approve" to decide on a call', async () => {

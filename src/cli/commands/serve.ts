@@ -14,6 +14,7 @@ interface ServeCommandOptions extends DeploymentOptions {
   corsOrigin?: string[]
   rateLimit: number
   maxBody: number
+  errorTexts: 'masked' | 'shown'
   maxWatches: number
   maxWatchesPerKey?: number
   reauthorizeEvery: number
@@ -46,6 +47,14 @@ export function serveCommand(): Command {
         512_000_000,
       )
       .addOption(
+        new Option(
+          '--error-texts <which>',
+          'whether chat pages get the messages of exceptions that are not ToolErrors, and the reasons of failed runs',
+        )
+          .choices(['masked', 'shown'])
+          .default('masked'),
+      )
+      .addOption(
         new Option('--reauthorize-every <time>', 'how often, at least, the key of an open stream is checked again')
           .argParser(durationOf(1))
           .default(120_000, '2m'),
@@ -76,6 +85,7 @@ async function serve(options: ServeCommandOptions): Promise<void> {
     corsOrigin = [],
     rateLimit,
     maxBody,
+    errorTexts,
     maxWatches,
     maxWatchesPerKey,
     reauthorizeEvery,
@@ -93,6 +103,7 @@ async function serve(options: ServeCommandOptions): Promise<void> {
       origins: corsOrigin,
       perMinute: rateLimit,
       maxBodyBytes: maxBody,
+      errorTexts,
       maxWatches,
       reauthorizeEvery,
       requestMemory,

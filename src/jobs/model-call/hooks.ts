@@ -12,6 +12,7 @@ import type { ModelAnswer } from '../../calls/jobs.ts'
 import { hasTool, parseInput, type RequestedCall, type HookVerdict } from '../tool-call/resolve.ts'
 import { type HookCalling, hooksFor, type HookRunner, runHooks } from '../run-hooks.ts'
 import type { FoldedSession } from '../session-views.ts'
+import { hookFailed } from '../../session/failed-checks.ts'
 
 /** Hooks that have run, and the answer of a hook that ends the run, if any. */
 export interface HooksRan {
@@ -89,7 +90,7 @@ export async function runHooksOfCall(
     verdict: {
       ...defined({ denied }),
       ...(changed && { own: input }),
-      ...(failed?.error && { ask: `The hook "${failed.hook}" failed: ${failed.error.message}` }),
+      ...(failed?.error && { ask: hookFailed(failed.hook, failed.error.message) }),
     },
   }
 }

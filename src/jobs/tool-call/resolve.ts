@@ -16,6 +16,7 @@ import { ownContext } from '../agent-context.ts'
 import { inTimeOrThrow } from '../../waiting/in-time.ts'
 import { resolveOutput } from '../model-call/run-output.ts'
 import { beginningOf } from '../../session/beginning.ts'
+import { approvalFailed } from '../../session/failed-checks.ts'
 
 /** Maximum bytes of JSON of each text in a resolution: the resolutions of all calls of an answer must fit into one activity's result. */
 const MAX_TEXT_BYTES = 2_000
@@ -174,7 +175,7 @@ async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext, ask:
   try {
     need = await inTimeOrThrow(needed(input, ownContext(ctx)), ANSWER_MS)
   } catch (error) {
-    need = `The tool's approval function failed: ${error instanceof Error ? error.message : String(error)}`
+    need = approvalFailed(error instanceof Error ? error.message : String(error))
   }
   if (need === false) return undefined
   return { expiresMs, onExpiry, ...(typeof need === 'string' && need !== '' && { reason: cutText(need, MAX_TEXT_BYTES) }) }

@@ -12,6 +12,7 @@ import { newestSeq, type UiOutline } from '../../ui/outline.ts'
 import { messagesOfPage, partOf, type UiPagePart } from '../../ui/pages.ts'
 import { approvalOf, standingIn } from '../../ui/protocol.ts'
 import { resumePoint } from '../../ui/streaming.ts'
+import type { ErrorTexts } from '../../ui/user-texts.ts'
 import { callerOf, requireOwnId, requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { type RouteCall, MEMORY, route, typed } from '../route.ts'
@@ -61,11 +62,14 @@ type MessageOfPage = z.output<typeof UI_MESSAGE>
 type Show = { show?: 'pieces' | 'steps' | undefined }
 type Asked = RouteCall<unknown, Show, Chat>
 
-type Opening = Omit<UiOpening, 'show'>
+type Opening = Omit<UiOpening, 'show' | 'errorTexts'>
 
-function sourceOf({ request, query, reauthorize }: RouteCall<unknown, Show, unknown>, opening: Opening): Omit<StreamSource, 'caller'> {
+function sourceOf(
+  { request, query, errorTexts, reauthorize }: RouteCall<unknown, Show, unknown>,
+  opening: Opening,
+): Omit<StreamSource, 'caller'> {
   return {
-    items: uiEvents({ ...opening, show: query.show ?? 'steps' }),
+    items: uiEvents({ ...opening, show: query.show ?? 'steps', errorTexts }),
     ending: uiEnding,
     headers: UI_HEADERS,
     signal: request.signal,
@@ -306,17 +310,23 @@ export const UI_ROUTES = [
         .describe('The cursor of a page: the messages before it.'),
     }),
     answer: typed('A page of messages, oldest first.'),
-    handle: async ({ session, params, query }) => messagesPage(session(params.session), query),
+    handle: async ({ session, params, query, errorTexts }) => messagesPage(session(params.session), { ...query, errorTexts }),
   }),
 ]
 
-async function messagesPage(session: SessionHandle, { limit = 200, cursor }: { limit?: number | undefined; cursor?: string | undefined }) {
+interface AskedPage {
+  limit?: number | undefined
+  cursor?: string | undefined
+  errorTexts: ErrorTexts
+}
+
+async function messagesPage(session: SessionHandle, { limit = 200, cursor, errorTexts }: AskedPage) {
   const paging = { limit, characters: PAGE_CHARACTERS, maxValueBytes: MAX_VALUE_BYTES }
   const { plan, stored, seq } = await pageIn(session, { ...paging, before: cursor === undefined ? undefined : Number(cursor) })
   const parts: UiPagePart[] = []
   for await (const { event, place } of contentsOf(session, plan.toRead, stored)) parts.push(partOf(event, place))
   return {
-    messages: messagesOfPage(plan, parts),
+    messages: messagesOfPage(plan, parts, errorTexts),
     ...(plan.cursor !== undefined && { cursor: String(plan.cursor) }),
     ...(cursor === undefined && { seq }),
   }

@@ -87,7 +87,7 @@ function slicesOf(events: readonly SessionEvent[]): Record<string, Ended> {
 
 /** By request, what a chat page shows. */
 function shownIn(events: readonly SessionEvent[]): Map<string, LoosePart> {
-  const parts = uiMessagesOf(events).flatMap((message) => message.parts as LoosePart[])
+  const parts = uiMessagesOf(events, 'shown').flatMap((message) => message.parts as LoosePart[])
   return new Map(parts.flatMap((part) => (typeof part.toolCallId === 'string' ? [[part.toolCallId, part] as const] : [])))
 }
 

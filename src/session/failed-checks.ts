@@ -1,0 +1,15 @@
+// Why a call needs an approval although nobody asked for one: code that decides about calls has failed. Its error's text may contain anything.
+
+/** The tool's approval function has thrown. */
+export const approvalFailed = (message: string): string => `The tool's approval function failed: ${message}`
+
+/** A hook that is asked before calls has thrown. */
+export const hookFailed = (hook: string, message: string): string => `The hook "${hook}" failed: ${message}`
+
+const FAILED = /^(The tool's approval function failed|The hook "[^"]*" failed): /
+
+/** The reason of an approval, without the text of an error. */
+export function withoutErrorText(reason: string): string {
+  const [, what] = FAILED.exec(reason) ?? []
+  return what === undefined ? reason : `${what}.`
+}
