@@ -39,15 +39,24 @@ function isOneKind(value: unknown): boolean {
   return names.length === 1 && names[0] !== undefined && names[0] in KINDS.shape
 }
 
-/** The policy in its recorded form. @throws the error that `refuse` makes for an invalid member. */
-export function checkpointPolicy(given: Given | undefined, refuse: (problem: string) => Error): CheckpointPolicy {
+/**
+ * The policy in its recorded form. `hasTool`: whether the agent has the tool. @throws the error that `refuse` makes for an invalid member.
+ */
+export function checkpointPolicy(
+  given: Given | undefined,
+  hasTool: (name: string) => boolean,
+  refuse: (problem: string) => Error,
+): CheckpointPolicy {
   if (given === undefined) return 'turn'
   if (typeof given === 'string') return given
   const { everyTurns, every: everyMs, on } = checkOptions(options({ checkpoint: KINDS }), { checkpoint: given }, refuse).checkpoint
   if (everyTurns !== undefined) return { everyTurns }
   if (everyMs !== undefined) return { everyMs }
   const triggers = (on ?? []) as CheckpointTrigger[]
-  for (const [index, { type, milestone, name }] of triggers.entries()) {
+  for (const [index, { type, tool, milestone, name }] of triggers.entries()) {
+    if (tool !== undefined && !hasTool(tool)) {
+      throw refuse(`checkpoint.on[${index}] names the tool "${tool}", which the agent does not have. Correct the name, or add the tool.`)
+    }
     const member = milestone !== undefined && type !== 'milestone_reached' ? 'milestone' : 'name'
     if (member === 'name' && (name === undefined || type === 'emitted')) continue
     const needed = member === 'milestone' ? 'milestone_reached' : 'emitted'

@@ -1,6 +1,6 @@
 // `defineAgent`: checks and completes the declaration of an agent.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { checkOptions, duration, integer, options, where } from '../options/check.ts'
+import { checkOptions, integer, options, timeLimit, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import { isAgentName } from '../session/protocol/protocol.ts'
@@ -17,7 +17,7 @@ import { isModelChoice, type ModelChoice } from './model-choice.ts'
 import { type OutputPolicy, outputPolicy } from './output-tool.ts'
 import { planPolicy } from './plan-tools.ts'
 import { type Section, sections } from './prompt.ts'
-import { refusedProperty } from './provider-rules.ts'
+import { foreignModel, refusedProperty } from './provider-rules.ts'
 import { RECOVERY, recoveryPolicy } from './recovery.ts'
 import { RETRY, retryPolicy } from './retry.ts'
 import { A_SCHEMA, isSchema } from './schema.ts'
@@ -74,11 +74,14 @@ const OPTIONS = options({
   slices: where<readonly unknown[]>(Array.isArray, 'a list of slices').optional(),
   hooks: where<readonly unknown[]>(Array.isArray, 'a list of hooks').optional(),
   retry: RETRY.optional(),
-  limits: options({ maxTurns: integer(1).optional(), deadline: duration({ example: '10m' }).optional(), ...BUDGET }).optional(),
-  sessionLimits: options({
-    deadline: duration({ max: YEAR_MS, limits: 'above 0 and at most a year', example: '30d' }).optional(),
-    ...BUDGET,
-  }).optional(),
+  limits: options(
+    { maxTurns: integer(1).optional(), deadline: timeLimit({ example: '10m' }).optional(), ...BUDGET },
+    "an object such as { maxTurns: 20, deadline: '10m' }",
+  ).optional(),
+  sessionLimits: options(
+    { deadline: timeLimit({ max: YEAR_MS, limits: 'above 0 and at most a year', example: '30d' }).optional(), ...BUDGET },
+    "an object such as { maxUsd: 5, deadline: '30d' }",
+  ).optional(),
   recovery: RECOVERY.optional(),
   checkpoint: CHECKPOINT.optional(),
   plan: where<NonNullable<AgentOptions['plan']>>(
@@ -139,6 +142,11 @@ function declare(given: unknown): Agent {
   if (unmet) throw bad(unmet)
   const compaction = compactionPolicy(agent.compaction, bad)
   const fallback = agent.fallback === undefined ? [] : [agent.fallback].flat()
+  const foreign = modelsOf(agent.model, fallback, compaction).flatMap(([option, choice]) => {
+    const problem = typeof choice === 'string' ? foreignModel(choice) : undefined
+    return problem === undefined ? [] : `\`${option}\`: ${problem}`
+  })[0]
+  if (foreign !== undefined) throw bad(foreign)
   const badWindow = modelsOf(agent.model, fallback, compaction).flatMap(([option, choice]) => {
     return windowProblem(option, choice, compaction !== undefined) ?? []
   })[0]
@@ -147,7 +155,8 @@ function declare(given: unknown): Agent {
   const badProperty = propertyProblem([agent.model, ...fallback], [...tools.values()], output)
   if (badProperty !== undefined) throw bad(badProperty)
   const builtIn = builtInNames({ ...defined({ plan, output }), memory })
-  const hooks = hooksOf(agent.name, agent.hooks ?? [], (tool) => tools.has(tool) || builtIn.includes(tool), bad)
+  const hasTool = (tool: string): boolean => tools.has(tool) || builtIn.includes(tool)
+  const hooks = hooksOf(agent.name, agent.hooks ?? [], hasTool, bad)
   const { maxTurns = DEFAULT_MAX_TURNS, deadline: deadlineMs, ...budget } = agent.limits ?? {}
   const { deadline: sessionDeadlineMs, ...sessionBudget } = agent.sessionLimits ?? {}
   refuseUnpriced(
@@ -167,7 +176,7 @@ function declare(given: unknown): Agent {
     retry: retryPolicy(agent.retry),
     limits: { maxTurns, ...defined({ deadlineMs, ...budget }) },
     sessionLimits: defined({ deadlineMs: sessionDeadlineMs, ...sessionBudget }),
-    checkpoint: checkpointPolicy(agent.checkpoint, bad),
+    checkpoint: checkpointPolicy(agent.checkpoint, hasTool, bad),
     recovery: recoveryPolicy(agent.recovery),
     memory,
     ...defined({ plan, compaction, context: agent.context, output }),

@@ -12,6 +12,18 @@ export function refusedProperty(models: readonly ModelChoice[], { properties }: 
   return Object.keys(properties).find((name) => !PROPERTY_NAME.test(name))
 }
 
+/** Beginnings of the names of other providers' models. */
+const OTHERS = /^(?:gpt-|chatgpt-|o[134](?:-|$)|gemini-|grok-|mistral-|llama-|deepseek-|qwen)/i
+
+/**
+ * The problem with the name of a Claude model that is another provider's; undefined if there is none. At another base URL, a proxy may serve
+ * any model.
+ */
+export function foreignModel(name: string, baseURL: string | undefined = process.env.ANTHROPIC_BASE_URL): string | undefined {
+  if (baseURL !== undefined || !OTHERS.test(name)) return undefined
+  return `"${name}" is not a Claude model. For another provider, install its AI SDK package and pass aiSdk(provider('${name}')); for a proxy that speaks Anthropic's API, pass anthropic('${name}', { baseURL }).`
+}
+
 /** Models that a function chooses are known only when they are called. */
 function isAnthropics(model: ModelChoice): boolean {
   if (typeof model === 'string') return true

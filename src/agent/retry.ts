@@ -28,11 +28,14 @@ export interface RetryPolicy {
 }
 
 /** The values that `retry` accepts. */
-export const RETRY = options({
-  maxRetries: integer(0).optional(),
-  baseDelay: duration({ min: 0, example: '500ms' }).optional(),
-  maxRetryAfter: duration({ example: '10m' }).optional(),
-})
+export const RETRY = options(
+  {
+    maxRetries: integer(0).optional(),
+    baseDelay: duration({ min: 0, example: '500ms' }).optional(),
+    maxRetryAfter: duration({ example: '10m' }).optional(),
+  },
+  "an object such as { maxRetries: 5, baseDelay: '500ms' }",
+)
 
 /** The options, completed. */
 export function retryPolicy({ maxRetries = 3, baseDelay = 500, maxRetryAfter = 600_000 }: z.output<typeof RETRY> = {}): RetryPolicy {

@@ -247,7 +247,10 @@ export interface BasicToolOptions<
    * content blocks unchanged, anything else as JSON.
    */
   toModel?: (result: R, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => ResultContent | Promise<ResultContent>
-  /** How long `execute` may take; then `ctx.signal` aborts. At most 24 days. Default `'60s'`; no limit for a client tool. */
+  /**
+   * How long `execute` may take; then `ctx.signal` aborts: a string with its unit, or milliseconds from 1,000. At most 24 days. Default
+   * `'60s'`; no limit for a client tool.
+   */
   timeout?: Duration
   /**
    * Except for client tools: how pawl retries attempts that threw. For an `external` tool, it retries only an attempt that did not happen,

@@ -42,8 +42,7 @@ export interface ConnectOptions {
   onWait?: (wait: Wait) => void
 }
 
-const OPTIONS = options({
-  temporal: z.unknown().optional(),
+const MEMBERS = {
   namespace: text("a namespace's name").optional(),
   postgres: where<string | Pool | false>(
     (value) => value === false || typeof value === 'string' || isPool(value),
@@ -55,14 +54,15 @@ const OPTIONS = options({
   searchAttributes: flag().optional(),
   logger: logger<Logger>().optional(),
   onWait: fn<(wait: Wait) => void>().optional(),
-})
+}
 
-const ADDRESSED = options({ temporal: TEMPORAL_ADDRESS.optional() })
+const AN_OBJECT = "an object such as { temporal: { address: '127.0.0.1:7233' } }"
+const ADDRESSED = options({ temporal: TEMPORAL_ADDRESS.optional(), ...MEMBERS }, AN_OBJECT)
+const WITH_OWN_CLIENT = options({ temporal: z.unknown(), ...MEMBERS }, AN_OBJECT)
 
 /** Checks the options and returns them unchanged. @throws InvalidOptionError. */
 export function checkConnect(given: ConnectOptions): ConnectOptions {
-  checkOptions(OPTIONS, given)
-  const { temporal } = given
-  if (!(temporal instanceof Client || temporal instanceof Connection)) checkOptions(ADDRESSED, { temporal })
+  const { temporal } = (given ?? {}) as Partial<ConnectOptions>
+  checkOptions(temporal instanceof Client || temporal instanceof Connection ? WITH_OWN_CLIENT : ADDRESSED, given)
   return given
 }

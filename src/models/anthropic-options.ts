@@ -6,7 +6,8 @@ import type {
   ThinkingConfigParam,
 } from '@anthropic-ai/sdk/resources/messages'
 import { DeclarationError } from '../agent/errors.ts'
-import { checkOptions, duration, integer, oneOf, options, where } from '../options/check.ts'
+import { foreignModel } from '../agent/provider-rules.ts'
+import { checkOptions, integer, oneOf, options, timeLimit, where } from '../options/check.ts'
 import type { Duration } from '../session/duration.ts'
 import type { ModelPrice } from '../session/spending/model-price.ts'
 import { modelPriceOption } from './model-price-option.ts'
@@ -69,7 +70,7 @@ const OPTIONS = options({
   ).optional(),
   effort: oneOf('low', 'medium', 'high', 'xhigh', 'max').optional(),
   cache: oneOf('on', 'off').optional(),
-  timeout: duration({ example: '10m' }).optional(),
+  timeout: timeLimit({ example: '10m' }).optional(),
   apiKey: where<string>((value) => typeof value === 'string', 'text').optional(),
   baseURL: where<string>((value) => typeof value === 'string', 'a URL').optional(),
   client: where<MessagesClient>(
@@ -104,6 +105,8 @@ export function checkModel(model: string, given: AnthropicOptions): { timeoutMs:
     new DeclarationError('invalid_model', `anthropic(${JSON.stringify(model)}): ${problem}`)
   if (typeof model !== 'string' || model.trim() === '') throw bad("the first argument must be a model's name, such as 'claude-sonnet-5-5'.")
   refuseSampling(given, bad)
+  const foreign = given?.client ? undefined : foreignModel(model, given?.baseURL)
+  if (foreign !== undefined) throw bad(foreign)
   const { maxTokens, timeout: timeoutMs = DEFAULT_TIMEOUT_MS, thinking, params = {}, cache } = checkOptions(OPTIONS, given, bad)
   const own = OWN_PARAMS.find((name) => name in params)
   if (own !== undefined) throw bad(`params must not contain ${own}, which pawl sets. Omit it.`)

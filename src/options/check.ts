@@ -53,11 +53,22 @@ function isInside({ code, path }: z.core.$ZodIssue): boolean {
 function unknownOption({ keys, path }: z.core.$ZodIssueUnrecognizedKeys, schema: z.ZodType): string {
   const name = String(keys[0])
   const known = Object.keys(membersOf(path.reduce<unknown>((at, key) => membersOf(at)[String(key)] ?? elementOf(at), schema)))
+  const [elsewhere] = placesOf(schema, name)
+  if (elsewhere !== undefined && !known.includes(name)) return `There is no option ${withinOf(path)}${name}: did you mean ${elsewhere}?`
   const [nearest] = known.map((other) => ({ other, far: distance(name, other) })).sort((a, b) => a.far - b.far)
-  const within = path.length > 0 ? `${nameOf(path)}.` : ''
+  const within = withinOf(path)
   const hint =
     nearest && nearest.far <= name.length * 0.4 ? `did you mean ${within}${nearest.other}?` : `the options are ${known.join(', ')}.`
   return `There is no option ${within}${name}: ${hint}`
+}
+
+const withinOf = (path: readonly PropertyKey[]): string => (path.length > 0 ? `${nameOf(path)}.` : '')
+
+/** Where the options have a member of this name: the nearest to the root come first. */
+function placesOf(schema: unknown, name: string): string[] {
+  const members = Object.entries(membersOf(schema))
+  const inner = members.flatMap(([member, of]) => placesOf(of, name).map((place) => `${member}.${place}`))
+  return [...members.flatMap(([member]) => (member === name ? [member] : [])), ...inner]
 }
 
 /** The members of an object's schema; of a union, those of all its objects. */
@@ -144,6 +155,26 @@ export function duration(
     (value) => milliseconds(value, bounds) !== undefined,
     `a number of milliseconds or a string such as '${example}', ${limits}`,
   ).transform((value) => milliseconds(value, bounds) ?? 0) as never
+}
+
+/** Below this, a number is more likely to mean seconds. */
+const SURELY_MS = 1_000
+
+/**
+ * The time limit of something that a person declares: a duration, but a bare number must be a second or more. Who writes `timeout: 20`
+ * means 20 seconds, and would learn only from calls that fail.
+ */
+export function timeLimit(
+  bounds: { max?: number; limits?: string; example?: string } = {},
+): z.ZodPipe<z.ZodCustom, z.ZodTransform<number>> {
+  const { limits = 'above 0 and at most 24 days', example = '30s' } = bounds
+  const isBare = (value: unknown): value is number => typeof value === 'number' && value > 0 && value < SURELY_MS
+  const expected = `a string such as '${example}' or a number of milliseconds from ${numberText(SURELY_MS)}, ${limits}`
+  return z
+    .custom((value) => !isBare(value) && milliseconds(value, bounds) !== undefined, {
+      error: ({ input }) => (isBare(input) ? `${expected}: write '${input}s' if you mean seconds, or '${input}ms'` : expected),
+    })
+    .transform((value) => milliseconds(value, bounds) ?? 0) as never
 }
 
 /** A string that is not blank. */

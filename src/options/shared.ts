@@ -3,18 +3,21 @@ import type { z } from 'zod'
 import { object, oneOf, options, text, where } from './check.ts'
 
 /** Where Temporal is, as plain data. */
-export const TEMPORAL_ADDRESS = options({
-  address: text("a Temporal server's address, such as '127.0.0.1:7233'").optional(),
-  namespace: text("a namespace's name").optional(),
-  apiKey: where<string | (() => string)>(
-    (value) => typeof value === 'string' || typeof value === 'function',
-    'a string, or a function that returns one',
-  ).optional(),
-  tls: where<unknown>(
-    isTls,
-    'true, false or an object { serverNameOverride?, serverRootCACertificate?, clientCertPair? } with certificates as bytes',
-  ).optional(),
-})
+export const TEMPORAL_ADDRESS = options(
+  {
+    address: text("a Temporal server's address, such as '127.0.0.1:7233'").optional(),
+    namespace: text("a namespace's name").optional(),
+    apiKey: where<string | (() => string)>(
+      (value) => typeof value === 'string' || typeof value === 'function',
+      'a string, or a function that returns one',
+    ).optional(),
+    tls: where<unknown>(
+      isTls,
+      'true, false or an object { serverNameOverride?, serverRootCACertificate?, clientCertPair? } with certificates as bytes',
+    ).optional(),
+  },
+  "an object such as { address: '127.0.0.1:7233' }",
+)
 
 /** Null is the same as false for Temporal's client. */
 function isTls(value: unknown): boolean {

@@ -236,7 +236,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
   })
 
   it('an AI SDK model times out after too long a silence, before the answer and in the middle of it', async () => {
-    const impatient = model({ timeout: 150 })
+    const impatient = model({ timeout: '150ms' })
     server.answer(() => undefined)
     expect(await failureOf(impatient.generate(asking('hi'), callContext()))).toMatchObject({ code: 'timeout', retryable: true })
     server.answer(streamed(wire.chunks({ text: ['part', 'ly'], stop: 'stop' }).slice(0, -2), 'open'))

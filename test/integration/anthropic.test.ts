@@ -358,7 +358,7 @@ describe('on the wire', () => {
 
   it('the Anthropic adapter times out after too long a silence, before the answer and in the middle of it', async () => {
     server.answer(() => undefined, sse([start(), ...textBlock(0, 'part')], 'open'))
-    const impatient = model({ timeout: 150 })
+    const impatient = model({ timeout: '150ms' })
     expect(await failureOf(impatient.generate(asking('hi'), callContext()))).toMatchObject({ code: 'timeout', retryable: true })
     expect(await failureOf(impatient.generate(asking('hi'), callContext()))).toMatchObject({ code: 'timeout', retryable: true })
   })

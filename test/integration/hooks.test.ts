@@ -42,7 +42,7 @@ const hooks = [
   hook('turnStart', 'turn'),
   hook('turnStart', 'turn2'),
   hook('turnEnd', 'end'),
-  hook('preToolUse', 'pre', { timeout: 300 }),
+  hook('preToolUse', 'pre', { timeout: '300ms' }),
   hook('preToolUse', 'pre2'),
   hook('preToolUse', 'lax', { tools: ['pay'], onError: 'skip' }),
   hook('postToolUse', 'post', { tools: /^(look|put|pay)$/ }),

@@ -119,7 +119,7 @@ export function approvalStage(options: Partial<AgentOptions> = {}): ApprovalStag
       defineTool({
         ...acting('wire'),
         effect: 'external',
-        verifyTimeout: 500,
+        verifyTimeout: '500ms',
         verifyRetries: 1,
         verify: async (given, ctx) => (await note('verify', given, ctx).verify?.(given, ctx)) ?? { happened: 'unknown' },
       }),

@@ -227,9 +227,9 @@ describe('the stream of a model of the AI SDK', () => {
 
   it('an AI SDK stream that never ends and ignores its signal is ended by the timeout or by the caller’s abort', async () => {
     const deaf = () => saying(text('0', 'So.'), { end: 'never' })
-    expect(await failureOf(ask(deaf(), { timeout: 20 }))).toMatchObject({ code: 'timeout', retryable: true, phase: 'stream' })
+    expect(await failureOf(ask(deaf(), { timeout: '20ms' }))).toMatchObject({ code: 'timeout', retryable: true, phase: 'stream' })
     const mute: LanguageModel = { ...deaf(), doStream: () => new Promise(() => undefined) }
-    expect(await failureOf(ask(mute, { timeout: 20 }))).toMatchObject({ code: 'timeout', retryable: true, phase: undefined })
+    expect(await failureOf(ask(mute, { timeout: '20ms' }))).toMatchObject({ code: 'timeout', retryable: true, phase: undefined })
     const reason = new Error('interrupted by a person')
     const controller = new AbortController()
     await expect(ask(deaf(), {}, controller.signal, () => controller.abort(reason))).rejects.toBe(reason)

@@ -36,38 +36,49 @@ const target = {
   run: number('the number of a run').optional(),
 }
 
-const MADE_BY = options({ by })
-const SAID = options({ by, reason })
-const NOTED = options({ by, note })
-const TARGET = options(target)
-const ROLLBACK = options({ ...target, keys: oneOf('kept', 'forgotten').optional(), by, reason })
+const A_TARGET = 'an object such as { checkpoint: 3 }, { message: id } or { run: 2 }'
+const MADE_BY = options({ by }, "an object such as { by: 'ann' }")
+const SAID = options({ by, reason }, "an object such as { reason: 'why' }")
+const NOTED = options({ by, note }, "an object such as { note: 'why' }")
+const TARGET = options(target, A_TARGET)
+const ROLLBACK = options({ ...target, keys: oneOf('kept', 'forgotten').optional(), by, reason }, A_TARGET)
 /** The new session's id and tags have codes of their own. */
-const FORK = options({
-  ...target,
-  id: z.unknown().optional(),
-  keys: oneOf('carried', 'forgotten').optional(),
-  interrupt: flag().optional(),
-  tags: z.unknown().optional(),
-  by,
-})
-const RAISE = options({
-  maxUsd: number('a number of US dollars').optional(),
-  maxTotalTokens: number('a number of tokens').optional(),
-  scope: oneOf('run', 'session').optional(),
-  by,
-  reason,
-})
-const RECOVER = options({
-  strategy: oneOf(...RECOVERIES).optional(),
-  keep: calls,
-  skip: calls,
-  redo: calls,
-  force: flag().optional(),
-  by,
-  reason,
-})
-const APPROVAL = options({ digest, by, note, input: json().optional() })
-const DENIAL = options({ digest, by, note, reason })
+const FORK = options(
+  {
+    ...target,
+    id: z.unknown().optional(),
+    keys: oneOf('carried', 'forgotten').optional(),
+    interrupt: flag().optional(),
+    tags: z.unknown().optional(),
+    by,
+  },
+  A_TARGET,
+)
+const RAISE = options(
+  {
+    maxUsd: number('a number of US dollars').optional(),
+    maxTotalTokens: number('a number of tokens').optional(),
+    scope: oneOf('run', 'session').optional(),
+    by,
+    reason,
+  },
+  'an object such as { maxUsd: 5 }',
+)
+const RECOVER = options(
+  {
+    strategy: oneOf(...RECOVERIES).optional(),
+    keep: calls,
+    skip: calls,
+    redo: calls,
+    force: flag().optional(),
+    by,
+    reason,
+  },
+  "an object such as { strategy: 'continue_run' }",
+)
+const A_DECISION = "an object such as { digest, by: 'ann' }, with the digest from the list of pending calls"
+const APPROVAL = options({ digest, by, note, input: json().optional() }, A_DECISION)
+const DENIAL = options({ digest, by, note, reason }, A_DECISION)
 
 type Checked<S extends z.ZodType> = (given?: unknown) => Members<z.output<S>>
 type Members<T> = { [K in keyof T]: Exclude<T[K], undefined> }

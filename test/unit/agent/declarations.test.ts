@@ -7,6 +7,7 @@ import { defineSlice } from '../../../src/agent/define-slice.ts'
 import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { SliceOptions, SlicesOf } from '../../../src/agent/slice.ts'
 import type { ToolOptions } from '../../../src/agent/tool.ts'
+import { anthropic } from '../../../src/models/anthropic.ts'
 import { PawlError } from '../../../src/session/errors.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
 import { defineWorker, type WorkerDefinition } from '../../../src/worker/definition.ts'
@@ -240,6 +241,37 @@ describe('an agent', () => {
   })
 })
 
+it('a refusal names the place of an option that was given at the wrong one', () => {
+  expect(refusalOf(agentWith({ maxTurns: 5 })).message).toBe('Agent "support": There is no option maxTurns: did you mean limits.maxTurns?')
+  expect(refusalOf(agentWith({ deadline: '5m' })).message).toContain('did you mean limits.deadline?')
+  expect(refusalOf(agentWith({ limits: { maxRetries: 5 } })).message).toContain(
+    'no option limits.maxRetries: did you mean retry.maxRetries?',
+  )
+  expect(refusalOf(toolWith({ maxRetries: 5 })).message).toBe('Tool "look": There is no option maxRetries: did you mean retry.maxRetries?')
+})
+
+it('a time limit below a second is refused as a number, which surely means seconds, and accepted with its unit', () => {
+  const { code, message } = refusalOf(toolWith({ timeout: 20 }))
+  expect(code).toBe('invalid_tool')
+  expect(message).toContain("not 20: write '20s' if you mean seconds, or '20ms'")
+  expect(refusalOf(agentWith({ limits: { deadline: 90 } })).message).toContain("write '90s'")
+  expect(defineTool({ ...TOOL, timeout: '20ms' }).timeoutMs).toBe(20)
+  expect(defineTool({ ...TOOL, timeout: 1_000 }).timeoutMs).toBe(1_000)
+})
+
+it('a model of another provider is refused as a Claude model, unless it is behind another base URL', () => {
+  for (const model of ['gpt-5.2', 'gemini-3-pro', 'o3-mini']) {
+    const { code, message } = refusalOf(agentWith({ model }))
+    expect(code).toBe('invalid_agent')
+    expect(message).toContain(`"${model}" is not a Claude model. For another provider`)
+    expect(message).toContain('aiSdk')
+  }
+  expect(refusalOf(agentWith({ fallback: ['gpt-5.2'] })).message).toContain('`fallback[0]`')
+  expect(() => anthropic('gpt-5.2')).toThrow(/is not a Claude model/)
+  expect(anthropic('deepseek-chat', { baseURL: 'https://proxy.example' }).name).toBe('deepseek-chat')
+  expect(defineAgent({ ...AGENT, model: 'claude-of-tomorrow' }).model).toBe('claude-of-tomorrow')
+})
+
 it('a refusal names the option that was probably meant', () => {
   expect(refusalOf(toolWith({ exceute: () => null })).message).toBe('Tool "look": There is no option exceute: did you mean execute?')
   expect(refusalOf(toolWith({ retry: { maxRetry: 1 } })).message).toBe(
@@ -260,6 +292,7 @@ it.each([
     'There is no option checkpoint.on[1].mileston: did you mean checkpoint.on[1].milestone?',
   ],
   [{ on: [{ type: 'tool_completed', tool: 5 }] }, '`checkpoint.on[0].tool` must be the name of a tool, not 5.'],
+  [{ on: [{ type: 'tool_completed', tool: 'lok' }] }, 'checkpoint.on[0] names the tool "lok", which the agent does not have.'],
   [{ on: [{ type: 'emitted', milestone: 'm' }] }, "checkpoint.on[0].milestone is for 'milestone_reached'"],
   [{ on: [{ type: 'milestone_reached', name: 'n' }] }, "checkpoint.on[0].name is for 'emitted'"],
   [{ on: 'tool_completed' }, '`checkpoint.on` must be a list of { type, tool?, milestone?, name? }, not "tool_completed".'],
@@ -278,7 +311,7 @@ it('an agent makes checkpoints by a policy that can be recorded', () => {
     { type: 'tool_completed', tool: 'look' },
     { type: 'emitted', name: 'n' },
   ]
-  expect(defineAgent({ ...AGENT, checkpoint: { on } }).checkpoint).toEqual({ on })
+  expect(defineAgent({ ...AGENT, tools: [defineTool(TOOL)], checkpoint: { on } }).checkpoint).toEqual({ on })
   expect(defineAgent(AGENT).checkpoint).toBe('turn')
 })
 

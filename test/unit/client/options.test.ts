@@ -51,7 +51,21 @@ it.each<[string, () => unknown, string]>([
     () => checkConnect({ temporal: { adress: 'x:1' } } as ConnectOptions),
     'There is no option temporal.adress: did you mean temporal.address?',
   ],
-  ['a connection', () => checkConnect('x' as ConnectOptions), 'The options must be an object, not "x".'],
+  [
+    'a connection',
+    () => checkConnect('x' as ConnectOptions),
+    'The options must be an object such as { temporal: { address: \'127.0.0.1:7233\' } }, not "x".',
+  ],
+  [
+    'a connection',
+    () => checkConnect({ temporal: 'localhost:7233' } as never),
+    '`temporal` must be an object such as { address: \'127.0.0.1:7233\' }, not "localhost:7233".',
+  ],
+  [
+    'a connection',
+    () => checkConnect({ address: 'localhost:7233' } as never),
+    'There is no option address: did you mean temporal.address?',
+  ],
   ['a connection', () => checkConnect({ postgres: 5432 } as never), '`postgres` must be a URL'],
 ])('%s is refused with an invalid option', (_, check, message) => {
   expect(check).toThrow(refusal(message))

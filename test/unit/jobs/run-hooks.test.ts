@@ -67,7 +67,7 @@ describe('what a hook reports', () => {
           return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
         },
       },
-      { timeout: 20 },
+      { timeout: '20ms' },
     )
     const [run] = await runHooks(runner, TURN_START)
     report('after')
