@@ -97,7 +97,7 @@ export function problemOf(error: unknown): ProblemBody {
     status,
     code,
     detail: overHttp(message),
-    userMessage: refusalText(code, status),
+    userMessage: refusalText(code, status, error instanceof ServiceError ? error.parts.map(({ at }) => at) : []),
     ...(error instanceof ServiceError && error.parts.length > 0 && { parts: error.parts }),
     ...(typeof waitsFor === 'string' && { waitsFor }),
   }

@@ -4,19 +4,19 @@ import { STATUSES } from '../client/queries/list-options.ts'
 
 const MAX_TEXT = 4_000
 
+/** Text of this form. Refusals give the rule in words: a client's developer should not have to read a regular expression. */
+export function matching(pattern: RegExp, rule: string): z.ZodString {
+  return z.string().regex(pattern, rule)
+}
+
 /** Ids are parts of paths: clients and proxies resolve `.` and `..`, however they are encoded, before they send a request. */
 const IN_A_PATH = /^(\.{0,2}[^.]|\.{3})/
 
-export const sessionId = z
-  .string()
-  .regex(/^[A-Za-z0-9._:/@-]{1,200}$/, 'must be 1 to 200 of A-Z a-z 0-9 . _ : / @ -')
+export const sessionId = matching(/^[A-Za-z0-9._:/@-]{1,200}$/, 'must be 1 to 200 of A-Z a-z 0-9 . _ : / @ -')
   .regex(IN_A_PATH, 'must not be . or .., which no path can contain')
   .describe("The session's id; percent-encode a slash.")
 /** An agent's name. */
-const agent = z
-  .string()
-  .regex(/^[A-Za-z0-9._-]{1,100}$/)
-  .describe("The agent's name.")
+const agent = matching(/^[A-Za-z0-9._-]{1,100}$/, 'must be 1 to 100 of A-Z a-z 0-9 . _ -').describe("The agent's name.")
 export const messageId = z
   .string()
   .min(1)
@@ -24,8 +24,9 @@ export const messageId = z
   .regex(IN_A_PATH, 'must not be . or .., which no path can contain')
   .describe('Identifies the message: pawl accepts each id once. Default: the Idempotency-Key, else a new UUID.')
 export const callId = z.string().min(1).max(200).describe("The call's id, such as t_1_2_0.")
+const A_DURATION = "must be a number of milliseconds, or a number with the unit ms, s, m, h or d, such as '30s'"
 const duration = z
-  .union([z.int().min(1), z.string().regex(/^\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)$/)])
+  .union([z.int().min(1), matching(/^\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)$/, A_DURATION)], { error: A_DURATION })
   .describe("Milliseconds, or text with a unit, such as '30s'.")
 /** Any JSON. */
 export const json = z.unknown()
@@ -39,14 +40,16 @@ const image = z.strictObject({
     z.strictObject({
       type: z.literal('base64'),
       media_type: z.enum(['image/jpeg', 'image/png', 'image/gif', 'image/webp']),
-      data: z.string().regex(/^[A-Za-z0-9+/]+={0,2}$/),
+      data: matching(/^[A-Za-z0-9+/]+={0,2}$/, 'must be base64'),
     }),
-    z.strictObject({ type: z.literal('url'), url: z.string().regex(/^https?:\/\/\S+$/) }),
+    z.strictObject({ type: z.literal('url'), url: matching(/^https?:\/\/\S+$/, 'must be an http or https address') }),
   ]),
 })
 /** A user's text and images. */
 const content = z
-  .union([z.string().regex(/\S/), z.array(z.discriminatedUnion('type', [text, image])).min(1)])
+  .union([matching(/\S/, 'must not be empty'), z.array(z.discriminatedUnion('type', [text, image])).min(1, 'must not be empty')], {
+    error: 'must be text, or a list of blocks of text and images',
+  })
   .describe('Text, or blocks of text and images.')
 
 /** The members of a message. */

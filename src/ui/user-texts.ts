@@ -2,17 +2,33 @@
 
 const SOON = 'This is not available right now. Try again in a moment.'
 const TOO_MANY = 'Too many requests. Wait a moment, and try again.'
-const GONE = 'This conversation is no longer available.'
+const GONE = 'This conversation is no longer available. Start a new one.'
 const DECIDED = 'This was already decided.'
 const CHANGED = 'This has changed since you opened it. Reload the conversation, and try again.'
 const LIMIT = 'This conversation has reached its limit.'
-const TOO_LARGE = 'Your message is too large.'
+const TOO_LARGE = 'Your message is too large. Shorten it, or send fewer images.'
+const ADDRESS = 'The address of this conversation is not valid. Check the link, or start a new conversation.'
+const NOT_SENT = 'Your message has something that cannot be sent. Change it, and try again.'
+const NOT_UNDERSTOOD = 'The server did not understand this request. Reload the page, and try again.'
 const INCOMPLETE = 'The answer could not be completed.'
 
 const BY_CODE: Readonly<Record<string, string>> = {
   unauthorized: 'You are signed out. Sign in, and try again.',
   forbidden: 'You are not allowed to do this.',
-  session_not_found: 'This conversation does not exist.',
+  session_not_found: 'This conversation does not exist. Check the link, or start a new conversation.',
+  invalid_session_id: ADDRESS,
+  session_exists: 'This conversation exists already. Open it, or start a new one.',
+  no_agent: 'This conversation has ended. Start a new one.',
+  unknown_agent: 'This assistant is not available here. Start a new conversation.',
+  agent_mismatch: 'This conversation is with another assistant. Start a new one.',
+  invalid_message: NOT_SENT,
+  invalid_metadata: NOT_SENT,
+  undecodable: NOT_SENT,
+  message_not_found: CHANGED,
+  checkpoint_not_found: CHANGED,
+  run_not_found: CHANGED,
+  session_closed: 'This conversation has ended. Start a new one.',
+  outcome_unknown: 'It is not known yet whether an earlier action took effect. A person has to check it first.',
   session_erased: GONE,
   erased: GONE,
   pruned: GONE,
@@ -67,13 +83,27 @@ export function failureDetail({ code, reason }: { code: string; reason: string }
   return texts === 'shown' ? reason : `The run failed with ${code}. \`GET /v1/sessions/{session}/state\` has the reason.`
 }
 
-/** The text for a refusal with this code and HTTP status. */
-export function refusalText(code: string, status: number): string {
+/** What is wrong with a request, by the beginning of the place that was refused. */
+const BY_PLACE: readonly [at: string, text: string][] = [
+  ['path.session', ADDRESS],
+  ['body.id', ADDRESS],
+  ['body.content', NOT_SENT],
+  ['body.metadata', NOT_SENT],
+  ['body.messages', NOT_SENT],
+]
+
+/** The text for a refusal with this code and HTTP status; `places`: the parts of the request that were refused. */
+export function refusalText(code: string, status: number, places: readonly string[] = []): string {
   const known = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined
   if (known !== undefined) return known
+  const [place = ''] = places
+  const mistaken = BY_PLACE.find(([at]) => place === at || place.startsWith(`${at}.`))
+  if (mistaken) return mistaken[1]
   if (status === 429) return TOO_MANY
   if (status === 503 || status === 504) return SOON
-  return status >= 500 ? 'Something went wrong. Try again later.' : 'Something went wrong with this request.'
+  if (status === 409) return CHANGED
+  if (status === 410) return GONE
+  return status >= 500 ? 'Something went wrong. Try again later.' : NOT_UNDERSTOOD
 }
 
 /** The text for a run that has failed with this code. Models and tools have codes of their own. */

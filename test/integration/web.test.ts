@@ -563,6 +563,9 @@ describe('a mistaken request', () => {
     ['POST', '/v1/sessions', { agent: 'desk', content: ' ' }, '400 invalid_input'],
     ['POST', '/v1/sessions', { agent: 'desk', content: [{ type: 'video' }] }, '400 invalid_input'],
     ['POST', '/v1/sessions', { agent: 'nobody', content: 'x' }, '400 unknown_agent'],
+    ['POST', '/v1/sessions', { agent: 'the desk', content: 'x' }, '400 invalid_input'],
+    ['POST', '/v1/sessions', { agent: 'desk', content: 'x', idleTimeout: '5 weeks' }, '400 invalid_input'],
+    ['GET', '/v1/ui/acme:mistaken/messages?cursor=x', undefined, '400 invalid_input'],
     ['POST', '/v1/sessions', { agent: 'desk', content: 'x', contnet: 'y' }, '400 invalid_input'],
     ['POST', '/v1/sessions', { agent: 'desk', content: 'x', id: 'a b' }, '400 invalid_input'],
     ['POST', '/v1/sessions', { agent: 'desk', content: 'x', idleTimeout: '999999d' }, '400 invalid_option'],
@@ -604,7 +607,11 @@ describe('a mistaken request', () => {
     async (method, path, expected, body) => {
       const answered = method === 'GET' ? await acme.get(path) : await acme.post(path, body)
       expect(`${answered.status} ${answered.body.code}`).toBe(expected)
-      if (answered.status !== 200) expect(answered.headers.get('content-type')).toBe('application/problem+json')
+      if (answered.status === 200) return
+      expect(answered.headers.get('content-type')).toBe('application/problem+json')
+      // A rule is given in words.
+      expect(answered.body.detail).not.toMatch(/pattern|\/\^/)
+      expect(answered.body.userMessage).toMatch(/[A-Z].*\. [A-Z].*\.$/)
     },
   )
 
@@ -632,10 +639,11 @@ describe('a mistaken request', () => {
   })
 
   it.each([
-    [{ content: ' ' }, 'body.content', 'must match pattern'],
-    [{ content: 'x', deadline: '5 weeks' }, 'body.deadline', 'must match pattern'],
+    [{ content: ' ' }, 'body.content', 'must not be empty'],
+    [{ content: 'x', deadline: '5 weeks' }, 'body.deadline', "such as '30s'"],
+    [{ content: 'x', deadline: true }, 'body.deadline', "such as '30s'"],
     [{ content: [{ type: 'text', text: 'x', more: 1 }] }, 'body.content.0.more', 'is not a known member'],
-    [{ content: 5 }, 'body.content', 'Invalid input'],
+    [{ content: 5 }, 'body.content', 'must be text, or a list of blocks of text and images'],
   ])('a mistaken request with %j is told what is wrong at %s: %s', async (sent, at, detail) => {
     const { body } = await acme.post('/v1/sessions', { agent: 'desk', ...sent })
     expect(body.parts).toEqual([{ at, detail: expect.stringContaining(detail) }])

@@ -11,7 +11,7 @@ import { contextFor, prefixOf, requireOwnId, requireScope, tagsFor } from '../ac
 import { ServiceError } from '../errors.ts'
 import { firstOf } from '../first-of.ts'
 import { answerWith, type RouteCall, MEMORY, route, typed } from '../route.ts'
-import { after, json, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, PRIORITY, sessionId } from '../schemas.ts'
+import { after, json, matching, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, PRIORITY, sessionId } from '../schemas.ts'
 
 const IDEMPOTENCY = {
   'Idempotency-Key': messageId
@@ -243,7 +243,7 @@ export const SESSION_ROUTES = [
     tag: 'sessions',
     scope: 'read',
     memory: MEMORY.value,
-    params: z.strictObject({ session: sessionId, sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
+    params: z.strictObject({ session: sessionId, sha256: matching(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hex') }),
     answer: { status: 200, description: 'The value.', schema: json },
     async handle({ session, params }) {
       const text = await session(params.session).blob(params.sha256)

@@ -16,7 +16,7 @@ import type { ErrorTexts } from '../../ui/user-texts.ts'
 import { callerOf, requireOwnId, requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { type RouteCall, MEMORY, route, typed } from '../route.ts'
-import { after, OF_SESSION, OPENING, sessionId, streamOf } from '../schemas.ts'
+import { after, matching, OF_SESSION, OPENING, sessionId, streamOf } from '../schemas.ts'
 import type { StreamItem, StreamSource } from '../streams.ts'
 import { contentsOf, knownPastFor, MAX_VALUE_BYTES, pageIn, pastFor, pastSince } from '../ui-past.ts'
 import { cursorOf, UI_HEADERS, uiEnding, uiEvents, type UiOpening } from '../ui-stream.ts'
@@ -303,9 +303,7 @@ export const UI_ROUTES = [
     params: OF_SESSION,
     query: z.strictObject({
       limit: z.int().min(1).max(1_000).optional().describe('Messages per page; one answer more may be included. Default 200.'),
-      cursor: z
-        .string()
-        .regex(/^\d{1,15}$/)
+      cursor: matching(/^\d{1,15}$/, 'must be the cursor of a page')
         .optional()
         .describe('The cursor of a page: the messages before it.'),
     }),

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { RequestRefusedError } from '../../../src/client/errors.ts'
+import { ServiceError } from '../../../src/service/errors.ts'
 import { problemOf } from '../../../src/service/problem.ts'
 import { failureText, refusalText } from '../../../src/ui/user-texts.ts'
 
@@ -21,6 +22,20 @@ describe('a text for users', () => {
         expect(text, code).not.toMatch(/pawl|session|run\b|`|…/)
       }
     }
+  })
+
+  it('a mistaken request tells the user of a page what to do about it', () => {
+    const refused = (code: string, status: number, at: string) => {
+      return problemOf(new ServiceError(code, status, 'x', { parts: [{ at, detail: 'is missing' }] })).userMessage
+    }
+    expect(refused('invalid_input', 400, 'path.session')).toBe(
+      'The address of this conversation is not valid. Check the link, or start a new conversation.',
+    )
+    expect(refused('invalid_input', 400, 'body.messages.0.parts.1')).toBe(
+      'Your message has something that cannot be sent. Change it, and try again.',
+    )
+    expect(refused('invalid_input', 400, 'query.limit')).toContain('Reload the page')
+    expect(refusalText('session_not_found', 404)).toContain('start a new conversation')
   })
 
   it('each refusal has a text for users, beside the code and the details', () => {
