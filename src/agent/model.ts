@@ -45,8 +45,8 @@ export interface ModelResponse {
   content: AssistantBlock[]
   /** Why it stopped. */
   stopReason: StopReason
-  /** Tokens used, as the provider reports them. */
-  usage: Usage
+  /** Tokens used, as the provider reports them. What it does not report counts as 0. */
+  usage?: { readonly [K in keyof Usage]?: number | null }
   /** The exact model that answered, if the provider names it. Default: the Model's `name`. */
   model?: string
 }

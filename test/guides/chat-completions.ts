@@ -55,8 +55,6 @@ export function chatCompletions(name: string, options: { baseURL: string; apiKey
         usage: {
           input_tokens: usage.prompt_tokens,
           output_tokens: usage.completion_tokens,
-          cache_creation_input_tokens: 0,
-          cache_read_input_tokens: 0,
         },
       }
     },

@@ -10,6 +10,12 @@ const checked = (more: object, name: unknown = 'm') =>
 const NONE = { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
 
 describe('usage', () => {
+  it('a Model may report only the tokens that its provider counts, or none, without a cast', () => {
+    const response: ModelResponse = { content: [], stopReason: 'end_turn', usage: { input_tokens: 3, output_tokens: null } }
+    expect(checkResponse(response, { name: 'm' }).usage).toEqual({ ...NONE, input_tokens: 3 })
+    expect(checkResponse({ content: [], stopReason: 'end_turn' } satisfies ModelResponse, { name: 'm' }).usage).toEqual(NONE)
+  })
+
   it('usage may be an estimate, and may be left out', () => {
     expect(checked({ usage: { input_tokens: 1.5, output_tokens: 7, cache_read_input_tokens: null } })).toMatchObject({
       usage: { ...NONE, input_tokens: 2, output_tokens: 7 },
