@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
-import { type Agent, defineAgent, defineTool, ModelError, type ModelRequest } from 'pawl'
+import { type Agent, defineAgent, defineHook, defineTool, ModelError, type ModelRequest } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
@@ -87,6 +87,12 @@ const STEPS = [
   { id: 'pay', title: 'Pay', postconditions: 'There is a receipt.' },
 ]
 /** Its plan is half done when its run ends. */
+const watched = defineAgent({
+  name: 'watched',
+  instructions: 'Serve.',
+  model: scripted(() => 'Done.'),
+  hooks: [defineHook({ on: 'agentStart', run: () => ({ appendContext: 'It rains.' }) })],
+})
 const planner = defineAgent({
   name: 'planner',
   instructions: 'Plan.',
@@ -112,7 +118,7 @@ beforeAll(async () => {
   here = await deploy({ schema })
   database = new pg.Client(inject('stack').databaseUrl)
   await database.connect()
-  await here.startWorker({ agents: [clerk as Agent, classifier as Agent, planner as Agent] })
+  await here.startWorker({ agents: [clerk as Agent, classifier as Agent, planner as Agent, watched as Agent] })
 })
 afterAll(async () => {
   held.open()
@@ -389,6 +395,18 @@ describe('docs/sql.md', () => {
     )
     expect(await session.status()).toMatchObject({ status: 'idle', plan: progress })
   })
+})
+
+it('the SQL of the guide to hooks shows each answer of a hook once, and not again for what a fork has copied', async () => {
+  const guide = await readFile(new URL('../../docs/hooks.md', import.meta.url), 'utf8')
+  const [, sql = ''] = /^```sql\n([^`]+)```/m.exec(guide) ?? expect.fail('the guide has no SQL')
+  const original = here.pawl.session('watched', { agent: 'watched' })
+  await settle(original, 'hello')
+  const copy = await original.fork({ id: 'watched-copy' })
+  await settle(copy, 'hello again')
+  const idsOf = async (): Promise<unknown[]> => (await database.query(filled(sql, {}))).rows.map(({ session_id }) => session_id).sort()
+  await until('the fork’s own answer is stored', async () => (await idsOf()).includes('watched-copy'))
+  expect(await idsOf()).toEqual(['watched', 'watched-copy'])
 })
 
 it('every SQL block of the guides and the README runs', async () => {

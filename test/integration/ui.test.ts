@@ -5,6 +5,7 @@ import { Chat } from '../ai-sdk-7/react.ts'
 import {
   type ChatTransport,
   DefaultChatTransport,
+  isToolUIPart,
   lastAssistantMessageIsCompleteWithApprovalResponses,
   lastAssistantMessageIsCompleteWithToolCalls,
   type UIMessage,
@@ -75,6 +76,8 @@ const desk = defineAgent({
       throw new ModelError('overloaded', 'Once more.', { retryable: true })
     }
     if (['pay', 'ask', 'hold', 'look', 'check', 'wire'].includes(what) && !isAnswered) return use(what, name)
+    if (what === 'twice' && !isAnswered)
+      return ['first', 'second'].map((what) => ({ type: 'tool_use' as const, id: `toolu_${what}`, name: 'pay', input: { what } }))
     if (what === 'both' && !isAnswered)
       return ['ask', 'pay'].map((tool) => ({ type: 'tool_use' as const, id: `toolu_${tool}`, name: tool, input: { what: name } }))
     return `${said.length}: ${newest}`
@@ -363,6 +366,23 @@ describe('a chat', () => {
       expect(chat.error).toBeUndefined()
     },
   )
+
+  it('a page finds each of two calls that wait for an approval, and decides them one after another', async () => {
+    const pending = (page: readonly UIMessage[]) =>
+      page.flatMap(({ parts }) => parts.filter(isToolUIPart).flatMap((part) => (part.state === 'approval-requested' ? [part] : [])))
+    const chat = await open(newId())
+    await chat.sendMessage({ text: 'twice' })
+    const inputs = () => pending(chat.messages).map((part) => part.input)
+    expect(inputs()).toEqual([{ what: 'first' }, { what: 'second' }])
+    await chat.addToolApprovalResponse({ id: pending(chat.messages)[1]?.approval.id ?? '', approved: false })
+    await chat.sendMessage()
+    expect(inputs()).toEqual([{ what: 'first' }])
+    expect(pending(await transportWith().messages<UIMessage>(chat.id))).toMatchObject([{ input: { what: 'first' } }])
+    await chat.addToolApprovalResponse({ id: pending(chat.messages)[0]?.approval.id ?? '', approved: true })
+    await chat.sendMessage()
+    expect(inputs()).toEqual([])
+    expect(texts(chat).at(-1)).toContain('1: twice')
+  })
 
   it('a chat removes what a failed attempt has said', async () => {
     const id = newId()
