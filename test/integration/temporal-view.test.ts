@@ -67,6 +67,24 @@ describe('a session in Temporal’s view', () => {
     expect(bytes / 2).toBeLessThan(150)
   })
 
+  it('a session in Temporal’s view is still shown with its agent and its tags after it has continued as new', async () => {
+    const own = await deploy({ history: { events: 30 } })
+    try {
+      await own.startWorker({ agents: [player.agent] })
+      const { session, id } = player.play(own.pawl, { model: () => 'done' }, { tags: ['vip'] })
+      const first = async () => (await own.temporal.workflow.getHandle(workflowIdOf(id)).describe()).runId
+      await (await session.send('one')).result(TIMEOUT)
+      const begun = await first()
+      await until('it is continued as new', async () => {
+        await (await session.send('more')).result(TIMEOUT)
+        return (await first()) !== begun
+      })
+      expect(await detailsOf(id)).toContain(`- **${player.agent.name}** (vip) is idle`)
+    } finally {
+      await own.stop()
+    }
+  })
+
   it('a session in Temporal’s view says what it does now, without what anyone said', async () => {
     const open = gate()
     const model = inOrder([use('look', 'a secret')], 'done')

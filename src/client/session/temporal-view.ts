@@ -2,9 +2,8 @@
 import type { WorkflowStartOptions } from '@temporalio/client'
 import { type StartIndexed, searchAttributesOf } from '../../connect/search-attributes.ts'
 import { defined } from '../../session/defined.ts'
+import { labelOf } from '../../session/watching/label.ts'
 import type { Priority } from '../types.ts'
-
-const MAX_SUMMARY = 200
 
 /** What is known of a session when its workflow starts. */
 export interface StartLabels {
@@ -23,13 +22,6 @@ export function startShown<T>(
   start: (view: StartView) => Promise<T>,
 ): Promise<T> {
   // The summary passes the data converter and its codecs, like the arguments; search attributes do not.
-  const view = defined({ staticSummary: summaryOf(agent, tags), priority })
+  const view = defined({ staticSummary: labelOf(agent, tags) || undefined, priority })
   return indexed(searchAttributesOf(defined({ agent, tags })), (typed) => start({ ...view, ...typed }))
-}
-
-function summaryOf(agent: string | undefined, tags: readonly string[] = []): string | undefined {
-  const text = [agent, tags.length > 0 ? `(${tags.join(', ')})` : undefined].filter(Boolean).join(' ')
-  const characters = Array.from(text.replaceAll(/\s+/g, ' '))
-  if (characters.length === 0) return undefined
-  return characters.length <= MAX_SUMMARY ? characters.join('') : `${characters.slice(0, MAX_SUMMARY - 1).join('')}…`
 }
