@@ -112,10 +112,10 @@ export function approvalStage(options: Partial<AgentOptions> = {}): ApprovalStag
         effect: 'external',
         approval: (given, ctx) => played(ctx.sessionId).scene.approval?.(given, ctx) ?? true,
       }),
-      defineTool({ ...acting('hurry'), effect: 'external', approval: true, approvalTimeout: SHORT_MS }),
-      defineTool({ ...acting('linger'), effect: 'external', approval: true, approvalTimeout: LONGER_MS }),
+      defineTool({ ...acting('hurry'), effect: 'external', approval: true, approvalTimeout: `${SHORT_MS}ms` }),
+      defineTool({ ...acting('linger'), effect: 'external', approval: true, approvalTimeout: `${LONGER_MS}ms` }),
       defineTool({ ...acting('calm'), effect: 'external', approval: true, approvalTimeout: '1h' }),
-      defineTool({ ...acting('strict'), effect: 'external', approval: true, approvalTimeout: SHORT_MS, onExpiry: 'error' }),
+      defineTool({ ...acting('strict'), effect: 'external', approval: true, approvalTimeout: `${SHORT_MS}ms`, onExpiry: 'error' }),
       defineTool({
         ...acting('wire'),
         effect: 'external',
@@ -127,7 +127,7 @@ export function approvalStage(options: Partial<AgentOptions> = {}): ApprovalStag
       defineTool({ ...acting('mail'), effect: 'external', onUnknown: 'tell_model' }),
       defineTool({ ...about('form'), effect: 'external', execute: 'client', output: z.object({ agreed: z.boolean() }) }),
       defineTool({ ...about('ask'), effect: 'read', execute: 'client' }),
-      defineTool({ ...about('quick'), effect: 'read', execute: 'client', timeout: SHORT_MS }),
+      defineTool({ ...about('quick'), effect: 'read', execute: 'client', timeout: `${SHORT_MS}ms` }),
       defineTool({
         ...about('sign'),
         effect: 'external',
