@@ -35,7 +35,8 @@ export interface ConnectOptions {
   /** Must be the same as the workers'. Not used with your own `Client`. Default: Temporal's. */
   dataConverter?: DataConverter
   /**
-   * Logs when Postgres is lost and when it is back, and events that a slice skipped. Default: the latter become process warnings.
+   * Logs when Postgres is lost and when it is back, events that a slice skipped, and sessions that do not use the context of a later message.
+   * Default: the last two become process warnings.
    */
   logger?: Logger
   /** Called with what a call waits for, such as `Postgres at db:5432/pawl`: after two seconds, then every five. Default: none. */
