@@ -12,7 +12,7 @@ import { StaleWatermark } from '../calls/errors.ts'
 import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
-import type { Repeated, Succession } from '../calls/activities.ts'
+import type { RepeatedRequests, Succession } from '../calls/activities.ts'
 import { endOf, hasLoaded, readRepeated, readUnstored, type EventsInStore } from './raw-histories.ts'
 
 /** A history of maximum size takes some seconds to replay. */
@@ -149,7 +149,7 @@ async function passOn(sessionId: string, executionId: string, { store, client }:
 }
 
 /** Which of the signals and updates that a reset sent again to this execution had been carried out, once the events of the reset one are stored. */
-export async function repeatedAfterReset(sessionId: string, executionId: string, store: Store, client: Client): Promise<Repeated> {
+export async function repeatedAfterReset(sessionId: string, executionId: string, store: Store, client: Client): Promise<RepeatedRequests> {
   const { seq = 0 } = (await store.head(sessionId)) ?? {}
   return readRepeated(sessionId, executionId, storedIn(store, sessionId, seq), client)
 }

@@ -3,7 +3,7 @@ import { defined } from '../session/defined.ts'
 import { snapshotOf } from '../session/fold/snapshot.ts'
 import { jsonBytes } from '../session/json.ts'
 import { workflowIdOf } from '../session/protocol/protocol.ts'
-import type { LoadSessionInput, LoadSessionResult, NotYet, PassedOn, Succession } from '../calls/activities.ts'
+import type { LoadSessionInput, LoadSessionResult, NotYet, PriorRequest, Succession } from '../calls/activities.ts'
 import { repeatedAfterReset, storeCutOffExecutions } from './cut-off-executions.ts'
 import { currentSession } from './current-session.ts'
 import { CannotLoad, loading } from './loading.ts'
@@ -46,7 +46,7 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
  */
 async function withinLimits({ requests = [], ...rest }: Succession, abandoned: boolean | undefined): Promise<Succession> {
   const { client, sessionId } = currentSession()
-  const kept: PassedOn[] = []
+  const kept: PriorRequest[] = []
   let left = MAX_PASSED_ON_BYTES - jsonBytes(rest)
   let isFull = false
   for (const one of requests) {

@@ -18,8 +18,8 @@ import type {
   ExecuteToolResult,
   Inherited,
   LoadSessionResult,
-  PassedOn,
-  Repeated,
+  PriorRequest,
+  RepeatedRequests,
   Succession,
 } from '../calls/activities.ts'
 
@@ -27,14 +27,14 @@ import type {
  * A signal, a cancellation or an update in a history, and its place there. `endedAt`: where an update was completed. `details`: instead of a payload, what an
  * earlier execution had passed on.
  */
-type Received = { kind: PassedOn['kind']; at: number; endedAt?: number; id: string; name: string } & (
+type Received = { kind: PriorRequest['kind']; at: number; endedAt?: number; id: string; name: string } & (
   | { payload: Payload | null | undefined }
   | { details: unknown }
 )
 
 /** What the stored events lack. `lost`: what a session that continues without it would lose besides. */
 export interface Unstored {
-  received: PassedOn[]
+  received: PriorRequest[]
   answers: Inherited[]
   lost: string | undefined
 }
@@ -60,7 +60,7 @@ export async function endOf(sessionId: string, executionId: string, client: Clie
 }
 
 /** What an execution that took the session for a new one received, in order: results are of its own calls, and its updates were refused. */
-export async function readMistaken(sessionId: string, executionId: string, client: Client): Promise<PassedOn[]> {
+export async function readMistaken(sessionId: string, executionId: string, client: Client): Promise<PriorRequest[]> {
   const received = receivedIn(await historyOf(sessionId, executionId, client))
   const isOfSession = ({ kind, name }: Received): boolean => kind !== 'update' && name !== SIGNALS.lateResult
   return Promise.all(received.filter(isOfSession).map((one) => passedOn(one, executionId, client)))
@@ -120,7 +120,12 @@ export async function readUnstored(sessionId: string, executionId: string, event
  * Reads which of the requests of this execution were carried out before: an operator reset another one to an earlier point, after which the
  * server sent its requests again.
  */
-export async function readRepeated(sessionId: string, executionId: string, events: EventsInStore, client: Client): Promise<Repeated> {
+export async function readRepeated(
+  sessionId: string,
+  executionId: string,
+  events: EventsInStore,
+  client: Client,
+): Promise<RepeatedRequests> {
   const history = await historyOf(sessionId, executionId, client)
   const resetAt = resetIn(history)
   // The server sends everything again before it schedules a task. What comes later is new, even if it equals something before.
@@ -181,7 +186,7 @@ async function requestIn(received: Received, client: Client): Promise<Request> {
 }
 
 /** The same for every execution that it is passed on to: a message without an id has one from here on. */
-async function passedOn(received: Received, executionId: string, client: Client): Promise<PassedOn> {
+async function passedOn(received: Received, executionId: string, client: Client): Promise<PriorRequest> {
   const { kind, name, details } = await requestIn(received, client)
   const { id } = received
   if (kind === 'update') return { kind, name, details, id }
@@ -257,7 +262,7 @@ async function answersIn(activities: readonly Activity[], client: Client): Promi
  * What a session that continues with these would lose: effects must not be repeated, nor decisions of clients vanish. Calls that the stored
  * events do not name can be made anew only in the first run that follows, if nothing but messages came in between.
  */
-function lostWith(received: readonly PassedOn[], scheduled: readonly Activity[], answers: readonly Inherited[]): string | undefined {
+function lostWith(received: readonly PriorRequest[], scheduled: readonly Activity[], answers: readonly Inherited[]): string | undefined {
   if (scheduled.some(({ name }) => name === 'loadFork')) return 'events of the session that it forked'
   if (jsonBytes(answers) > MAX_ANSWERS_BYTES) return 'results of calls that are too large to pass on'
   const runs = answers.flatMap((answer) => (answer.of === 'model' && answer.result.kind === 'completed' ? [answer.run] : []))

@@ -1,6 +1,6 @@
 // `defineAgent`: checks and completes the declaration of an agent.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { checkOptions, integer, options, timeLimit, where } from '../options/check.ts'
+import { checkOptions, duration, integer, options, warnOfBareLimits, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import { isAgentName } from '../session/protocol/protocol.ts'
@@ -75,11 +75,11 @@ const OPTIONS = options({
   hooks: where<readonly unknown[]>(Array.isArray, 'a list of hooks').optional(),
   retry: RETRY.optional(),
   limits: options(
-    { maxTurns: integer(1).optional(), deadline: timeLimit({ example: '10m' }).optional(), ...BUDGET },
+    { maxTurns: integer(1).optional(), deadline: duration({ example: '10m' }).optional(), ...BUDGET },
     "an object such as { maxTurns: 20, deadline: '10m' }",
   ).optional(),
   sessionLimits: options(
-    { deadline: timeLimit({ max: YEAR_MS, limits: 'above 0 and at most a year', example: '30d' }).optional(), ...BUDGET },
+    { deadline: duration({ max: YEAR_MS, limits: 'above 0 and at most a year', example: '30d' }).optional(), ...BUDGET },
     "an object such as { maxUsd: 5, deadline: '30d' }",
   ).optional(),
   recovery: RECOVERY.optional(),
@@ -110,6 +110,8 @@ function declare(given: unknown): Agent {
   const bad = (problem: string): DeclarationError =>
     new DeclarationError('invalid_agent', typeof name === 'string' ? `Agent "${name}": ${problem}` : `An agent: ${problem}`)
   const agent = checkOptions(OPTIONS, given, bad)
+  const { limits, sessionLimits } = given as AgentOptions
+  warnOfBareLimits(`Agent "${agent.name}"`, { 'limits.deadline': limits?.deadline, 'sessionLimits.deadline': sessionLimits?.deadline })
   const tools = new Map<string, Tool>()
   for (const [index, tool] of (agent.tools ?? []).entries()) {
     if (!isTool(tool)) throw bad(`tools[${index}] is not a tool. Create it with defineTool.`)

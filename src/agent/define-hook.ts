@@ -1,5 +1,5 @@
 // `defineHook`: checks the declaration of a hook, and names the hooks of an agent.
-import { checkOptions, fn, oneOf, options, timeLimit, where } from '../options/check.ts'
+import { checkOptions, duration, fn, oneOf, options, warnOfBareLimits, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
 import { HOOK_EVENTS, type HookEvent } from '../session/hooks/hooks.ts'
 import { DeclarationError } from './errors.ts'
@@ -30,7 +30,7 @@ const OPTIONS = options({
     (given) => (Array.isArray(given) ? given.length > 0 && given.every(isPattern) : isPattern(given)),
     PATTERNS,
   ).optional(),
-  timeout: timeLimit({ max: MAX_TIMEOUT_MS, limits: 'above 0 and at most 10 minutes', example: '10s' }).optional(),
+  timeout: duration({ max: MAX_TIMEOUT_MS, limits: 'above 0 and at most 10 minutes', example: '10s' }).optional(),
   onError: oneOf('ask', 'skip').optional(),
   run: fn<Hook['run']>('a function of the input and the context'),
 })
@@ -52,6 +52,7 @@ function declare(given: unknown): Hook {
   const { on, name, tools, timeout, onError, run } = checkOptions(OPTIONS, given, bad)
   if (tools !== undefined && !isCallEvent(on)) throw bad(`tools applies only to hooks of calls, not to '${on}'. Omit it.`)
   if (onError !== undefined && on !== 'preToolUse') throw bad(`onError applies only to 'preToolUse', not to '${on}'. Omit it.`)
+  warnOfBareLimits(`Hook${named}`, { timeout: (given as { timeout?: unknown }).timeout })
   return {
     on,
     ...defined({ name }),

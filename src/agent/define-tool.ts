@@ -1,7 +1,7 @@
 // `defineTool`: checks and completes the declaration of a tool.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { z } from 'zod'
-import { checkOptions, duration, fn, integer, oneOf, options, text, timeLimit, where } from '../options/check.ts'
+import { checkOptions, duration, fn, integer, oneOf, options, text, warnOfBareLimits, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
 import { DeclarationError } from './errors.ts'
 import { isToolName } from './names.ts'
@@ -56,16 +56,16 @@ const OPTIONS = options({
     (value) => ['boolean', 'function'].includes(typeof value),
     'true, false or a function of the input',
   ).optional(),
-  approvalTimeout: timeLimit({ example: '8h' }).optional(),
+  approvalTimeout: duration({ example: '8h' }).optional(),
   onExpiry: oneOf('deny', 'error').optional(),
   onUnknown: oneOf('ask', 'tell_model').optional(),
   verify: fn<NonNullable<Tool['verify']>>().optional(),
   settleAfter: duration({ min: 0 }).optional(),
-  verifyTimeout: timeLimit().optional(),
+  verifyTimeout: duration().optional(),
   verifyRetries: integer(0).optional(),
   effectId: fn<NonNullable<Tool['effectId']>>('a function of the result').optional(),
   toModel: fn<NonNullable<Tool['toModel']>>('a function of the result').optional(),
-  timeout: timeLimit().optional(),
+  timeout: duration().optional(),
   retry: RETRY.optional(),
   idempotency: where<Idempotency<unknown>>(
     (value) => ['run', 'session', 'call'].includes(value as string) || typeof value === 'function',
@@ -93,6 +93,8 @@ function declare(given: unknown): Tool {
   const tool = checkOptions(OPTIONS, given, bad)
   const conflict = conflictIn(tool)
   if (conflict !== undefined) throw bad(conflict)
+  const { timeout: bareTimeout, verifyTimeout, approvalTimeout } = given as Record<string, unknown>
+  warnOfBareLimits(`Tool "${tool.name}"`, { timeout: bareTimeout, verifyTimeout, approvalTimeout })
   const { execute, approval, timeout: timeoutMs = DEFAULT_TIMEOUT_MS } = tool
   const { output, verify, effectId, toModel } = tool
   const retry: RetryPolicy = retryPolicy(tool.retry)

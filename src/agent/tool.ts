@@ -248,8 +248,8 @@ export interface BasicToolOptions<
    */
   toModel?: (result: R, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => ResultContent | Promise<ResultContent>
   /**
-   * How long `execute` may take; then `ctx.signal` aborts: a string with its unit, or milliseconds from 1,000. At most 24 days. Default
-   * `'60s'`; no limit for a client tool.
+   * How long `execute` may take; then `ctx.signal` aborts: a string with its unit, or milliseconds. At most 24 days. Default `'60s'`;
+   * no limit for a client tool.
    */
   timeout?: Duration
   /**

@@ -259,11 +259,11 @@ export interface Succession {
   /** What its activities did after the last stored event, in order. */
   answers?: Inherited[]
   /** What it had received, in order, and the stored events do not show to be done. */
-  requests?: PassedOn[]
+  requests?: PriorRequest[]
 }
 
 /** What an earlier execution had received: a signal, an operator's cancellation, or an update with its id. */
-export type PassedOn =
+export type PriorRequest =
   | { kind: 'signal' | 'cancellation'; name: string; details: unknown }
   | { kind: 'update'; name: string; details: unknown; id: string }
 
@@ -277,7 +277,7 @@ export interface LoadSessionInput extends Loading {
 }
 
 /** What a reset sent to the new execution again, although the reset one had carried it out: stored events show it. */
-export interface Repeated {
+export interface RepeatedRequests {
   /** The places of the signals among all that the execution has received, from 0. */
   signals: number[]
   /** The ids of the updates. */
@@ -285,7 +285,7 @@ export interface Repeated {
 }
 
 /** What a session resumes from after its workflow has closed. `repeated`: after a reset. */
-export type LoadSessionResult = Succession & PastInStore & { repeated?: Repeated }
+export type LoadSessionResult = Succession & PastInStore & { repeated?: RepeatedRequests }
 
 /** What the store has of a session. */
 export type PastInStore =

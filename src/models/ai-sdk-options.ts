@@ -1,6 +1,6 @@
 // The options of a model of the AI SDK, and their checks.
 import { DeclarationError } from '../agent/errors.ts'
-import { checkOptions, integer, oneOf, options, timeLimit, where } from '../options/check.ts'
+import { checkOptions, duration, integer, oneOf, options, where } from '../options/check.ts'
 import type { Duration } from '../session/duration.ts'
 import { isObject } from '../session/json.ts'
 import type { ModelPrice } from '../session/spending/model-price.ts'
@@ -60,7 +60,7 @@ const SETTINGS = options({
 
 const OPTIONS = options({
   maxTokens: integer(1).optional(),
-  timeout: timeLimit({ example: '10m' }).optional(),
+  timeout: duration({ example: '10m' }).optional(),
   settings: SETTINGS.optional(),
   name: NAME.optional(),
   provider: NAME.optional(),

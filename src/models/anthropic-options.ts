@@ -7,7 +7,7 @@ import type {
 } from '@anthropic-ai/sdk/resources/messages'
 import { DeclarationError } from '../agent/errors.ts'
 import { foreignModel } from '../agent/provider-rules.ts'
-import { checkOptions, integer, oneOf, options, timeLimit, where } from '../options/check.ts'
+import { checkOptions, duration, integer, oneOf, options, where } from '../options/check.ts'
 import type { Duration } from '../session/duration.ts'
 import type { ModelPrice } from '../session/spending/model-price.ts'
 import { modelPriceOption } from './model-price-option.ts'
@@ -70,7 +70,7 @@ const OPTIONS = options({
   ).optional(),
   effort: oneOf('low', 'medium', 'high', 'xhigh', 'max').optional(),
   cache: oneOf('on', 'off').optional(),
-  timeout: timeLimit({ example: '10m' }).optional(),
+  timeout: duration({ example: '10m' }).optional(),
   apiKey: where<string>((value) => typeof value === 'string', 'text').optional(),
   baseURL: where<string>((value) => typeof value === 'string', 'a URL').optional(),
   client: where<MessagesClient>(

@@ -161,20 +161,15 @@ export function duration(
 const SURELY_MS = 1_000
 
 /**
- * The time limit of something that a person declares: a duration, but a bare number must be a second or more. Who writes `timeout: 20`
- * means 20 seconds, and would learn only from calls that fail.
+ * Warns of time limits below a second that are declared without a unit: who writes `timeout: 20` means 20 seconds, and would learn only from
+ * calls that fail. `what`: what declares them.
  */
-export function timeLimit(
-  bounds: { max?: number; limits?: string; example?: string } = {},
-): z.ZodPipe<z.ZodCustom, z.ZodTransform<number>> {
-  const { limits = 'above 0 and at most 24 days', example = '30s' } = bounds
-  const isBare = (value: unknown): value is number => typeof value === 'number' && value > 0 && value < SURELY_MS
-  const expected = `a string such as '${example}' or a number of milliseconds from ${numberText(SURELY_MS)}, ${limits}`
-  return z
-    .custom((value) => !isBare(value) && milliseconds(value, bounds) !== undefined, {
-      error: ({ input }) => (isBare(input) ? `${expected}: write '${input}s' if you mean seconds, or '${input}ms'` : expected),
-    })
-    .transform((value) => milliseconds(value, bounds) ?? 0) as never
+export function warnOfBareLimits(what: string, limits: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(limits)) {
+    if (typeof value !== 'number' || value <= 0 || value >= SURELY_MS) continue
+    const text = `pawl: ${what}: \`${name}\` is ${value} ms. Write '${value}s' if you mean seconds, or '${value}ms'.`
+    process.emitWarning(text, { type: 'PawlWarning', code: 'PAWL_SHORT_TIME_LIMIT' })
+  }
 }
 
 /** A string that is not blank. */

@@ -10,7 +10,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { UpdateDefinition } from '@temporalio/common'
-import type { Repeated } from '../calls/activities.ts'
+import type { RepeatedRequests } from '../calls/activities.ts'
 import { QUERIES, sessionIdOf, UPDATES } from '../session/protocol/protocol.ts'
 import type {
   AnswerRequest,
@@ -70,7 +70,7 @@ import { defined } from '../session/defined.ts'
 /** Maximum bytes of an answer to the query `events`; the server's limit is 2 MB. */
 const PAGE_BYTES = 1_000_000
 
-const NOTHING_REPEATED: Repeated = { signals: [], updates: [] }
+const NOTHING_REPEATED: RepeatedRequests = { signals: [], updates: [] }
 
 const stateQuery = defineQuery<SessionState | Unopened>(QUERIES.state)
 const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery?]>(QUERIES.events)

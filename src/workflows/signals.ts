@@ -1,5 +1,5 @@
 // What an execution of the workflow knows of its session, open or not, and its signals: what arrives before the session is open waits for it.
-import type { Repeated } from '../calls/activities.ts'
+import type { RepeatedRequests } from '../calls/activities.ts'
 import { defined } from '../session/defined.ts'
 import { SIGNALS, type StopSignal, type MessageSignal } from '../session/protocol/protocol.ts'
 import { requestOf } from '../session/protocol/requests.ts'
@@ -34,7 +34,7 @@ export interface CurrentExecution {
   /** Work to do in order once the session is open, after what earlier executions passed on. */
   onceOpen: Waiting[]
   /** What a reset sent again although it had been carried out. */
-  repeated: Repeated
+  repeated: RepeatedRequests
 }
 
 /** Something to do once the session is open. `signal`: the place, from 0, of the signal that asks for it. */

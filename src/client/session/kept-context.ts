@@ -10,15 +10,16 @@ import { warn } from '../warning.ts'
 const REMEMBERED = 10_000
 const checked = new WeakMap<Store, Set<string>>()
 
-/** Warns once for each session if its recorded context differs. Never rejects; says nothing while the store does not have the session. */
+/** Warns once for each session if its recorded context differs from the first one that is given here. Never rejects; says nothing while the store does not have the session. */
 export async function warnOfOtherContext(store: Store, sessionId: string, context: Json, logger: Logger | undefined): Promise<void> {
   const ids = idsOf(store)
   if (ids.has(sessionId)) return
   try {
     const [first] = await store.events(sessionId, { after: 0, limit: 1 })
-    if (first?.type !== 'session_started' || isDeepStrictEqual(first.context, JSON.parse(JSON.stringify(context)))) return
+    if (first?.type !== 'session_started') return
+    if (ids.size >= REMEMBERED) ids.clear()
     ids.add(sessionId)
-    if (ids.size > REMEMBERED) ids.clear()
+    if (isDeepStrictEqual(first.context, JSON.parse(JSON.stringify(context)))) return
     const text =
       'the session keeps the context that it was started with: the different one that came with a later message is not used. Start another session for another context'
     warn(logger, 'CONTEXT_NOT_USED', { session: sessionId }, text)

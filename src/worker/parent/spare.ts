@@ -6,7 +6,7 @@ import { killGroup } from './processes.ts'
 /** How long an orchestrator has served before a spare is started: it must not take CPU from sessions that resume. */
 const PREPARE_AFTER_MS = 10_000
 
-export interface Spare {
+export interface SpareProcess {
   /** Starts one in a while, unless there is one. */
   prepare(): void
   /** The spare, which is one no longer; undefined if there is none. */
@@ -16,7 +16,7 @@ export interface Spare {
 }
 
 /** A spare that `fork` starts. `isWanted`: false never starts one. */
-export function keepSpare(fork: () => ChildProcess, isWanted: boolean, afterMs = PREPARE_AFTER_MS): Spare {
+export function keepSpare(fork: () => ChildProcess, isWanted: boolean, afterMs = PREPARE_AFTER_MS): SpareProcess {
   let spare: ChildProcess | undefined
   let due: NodeJS.Timeout | undefined
   let hasEnded = !isWanted

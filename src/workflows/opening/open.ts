@@ -1,6 +1,13 @@
 // How an execution of a session begins: new, continued as new, resumed from the store, or forked.
 import { condition, patched, workflowInfo } from '@temporalio/workflow'
-import type { LoadCallsResult, LoadForkResult, LoadSessionResult, PassedOn, Repeated, Succession } from '../../calls/activities.ts'
+import type {
+  LoadCallsResult,
+  LoadForkResult,
+  LoadSessionResult,
+  PriorRequest,
+  RepeatedRequests,
+  Succession,
+} from '../../calls/activities.ts'
 import type { EffectReport } from '../../session/call-facts.ts'
 import type { EventBody, Unreplayable } from '../../session/events.ts'
 import { copyOf, isObject, type Json } from '../../session/json.ts'
@@ -35,9 +42,9 @@ export interface Opened {
   journal: Journal
   previous?: string
   inherited?: Inheritance
-  repeated?: Repeated
+  repeated?: RepeatedRequests
   /** What earlier executions had received. */
-  requests?: PassedOn[]
+  requests?: PriorRequest[]
 }
 
 interface RefusedStart {

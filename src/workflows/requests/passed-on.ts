@@ -1,7 +1,7 @@
 // Requests that an earlier execution had received, and that the store does not show to be done: this execution carries them out, once, in
 // their order, before what it received itself.
 import { allHandlersFinished, currentUpdateInfo, log } from '@temporalio/workflow'
-import type { PassedOn } from '../../calls/activities.ts'
+import type { PriorRequest } from '../../calls/activities.ts'
 import { opened } from '../opening/opened.ts'
 import type { Session } from '../open-session.ts'
 import { cancel, type CurrentExecution, receiveSignal } from '../signals.ts'
@@ -22,7 +22,7 @@ export function requestsFinished(): boolean {
 }
 
 /** Carries out what was passed on. What the session refuses now is logged: nobody waits for the answer. */
-export function carryOutPassedOn(execution: CurrentExecution, session: Session, updates: Updates, requests: readonly PassedOn[]): void {
+export function carryOutPassedOn(execution: CurrentExecution, session: Session, updates: Updates, requests: readonly PriorRequest[]): void {
   for (const one of requests) {
     if (one.kind === 'update') carryOutUpdate(session, updates, one)
     else if (one.kind === 'cancellation') cancel(execution)
@@ -30,7 +30,7 @@ export function carryOutPassedOn(execution: CurrentExecution, session: Session, 
   }
 }
 
-function carryOutUpdate(session: Session, updates: Updates, { id, name, details }: PassedOn & { kind: 'update' }): void {
+function carryOutUpdate(session: Session, updates: Updates, { id, name, details }: PriorRequest & { kind: 'update' }): void {
   const outcome = begin(() => updates.get(name)?.(session, details))
   outcomes.set(id, outcome)
   outcome.catch((error: unknown) => log.warn('a request that an execution had accepted was not carried out', { update: name, error }))

@@ -1,5 +1,5 @@
 // Declarations: what they fill in, and what they refuse, by code.
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import type { AgentOptions } from '../../../src/agent/agent.ts'
 import { defineAgent } from '../../../src/agent/define-agent.ts'
@@ -250,13 +250,20 @@ it('a refusal names the place of an option that was given at the wrong one', () 
   expect(refusalOf(toolWith({ maxRetries: 5 })).message).toBe('Tool "look": There is no option maxRetries: did you mean retry.maxRetries?')
 })
 
-it('a time limit below a second is refused as a number, which surely means seconds, and accepted with its unit', () => {
-  const { code, message } = refusalOf(toolWith({ timeout: 20 }))
-  expect(code).toBe('invalid_tool')
-  expect(message).toContain("not 20: write '20s' if you mean seconds, or '20ms'")
-  expect(refusalOf(agentWith({ limits: { deadline: 90 } })).message).toContain("write '90s'")
-  expect(defineTool({ ...TOOL, timeout: '20ms' }).timeoutMs).toBe(20)
-  expect(defineTool({ ...TOOL, timeout: 1_000 }).timeoutMs).toBe(1_000)
+it('a time limit below a second causes a warning if it is a number, which is usually meant as seconds', async () => {
+  const warnings: (Error & { code?: string })[] = []
+  const note = (warning: Error): void => void warnings.push(warning)
+  process.on('warning', note)
+  onTestFinished(() => void process.off('warning', note))
+  expect(defineTool({ ...TOOL, timeout: 20 }).timeoutMs).toBe(20)
+  defineAgent({ ...AGENT, limits: { deadline: 90 } })
+  defineTool({ ...TOOL, timeout: '20ms' })
+  defineTool({ ...TOOL, timeout: 1_000 })
+  await vi.waitFor(() => expect(warnings).toHaveLength(2))
+  expect(warnings.map(({ message, code }) => [message, code])).toEqual([
+    ["pawl: Tool \"look\": `timeout` is 20 ms. Write '20s' if you mean seconds, or '20ms'.", 'PAWL_SHORT_TIME_LIMIT'],
+    ["pawl: Agent \"support\": `limits.deadline` is 90 ms. Write '90s' if you mean seconds, or '90ms'.", 'PAWL_SHORT_TIME_LIMIT'],
+  ])
 })
 
 it('a model of another provider is refused as a Claude model, unless it is behind another base URL', () => {
