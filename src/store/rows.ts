@@ -143,8 +143,8 @@ export interface ErrorRow {
   /** How it left the error: its cause ended or pawl recovered the run (`itself`), or a person acted. Null as `endedAt`. */
   endedBy: 'itself' | 'person' | null
   /**
-   * What followed the failure of a run. `failed`: another error. `interrupted`, `rolled_back`, `abandoned`, `closed`: the run was given up.
-   * Null: nothing yet, or no whole run failed.
+   * What followed the failure of a run. `failed`: another error. `rolled_back`: the session was rolled back, or the answer regenerated.
+   * `interrupted`, `abandoned`, `closed`: the run was given up. Null: nothing yet, or no whole run failed.
    */
   outcome: 'completed' | 'failed' | 'interrupted' | 'rolled_back' | 'abandoned' | 'closed' | null
 }
@@ -184,7 +184,7 @@ export interface WrittenEvents {
 export type Ending =
   | { what: 'error'; code: string; by: 'itself' | 'person'; ms: number }
   | { what: 'recovery'; strategy: string; automatic: boolean; outcome: NonNullable<ErrorRow['outcome']> }
-  | { what: 'incident'; code: string; outcome: 'healed_by_itself' | 'healed_by_person' | 'given_up' }
+  | { what: 'incident'; code: string; outcome: 'healed_by_itself' | 'healed_by_person' | 'rolled_back' | 'given_up' }
 
 /** Where a message's events begin. */
 export interface MessagePlace {

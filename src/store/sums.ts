@@ -87,13 +87,15 @@ export interface AgentFailures {
   agent: string
   /** Runs that a model answered, or that failed, within the time span. */
   runs: number
-  /** Runs that failed, however they continued: the sum of the next four. */
+  /** Runs that failed, however they continued: the sum of the next five. */
   failed: number
   /** Those that pawl or the end of the cause healed, without a person. */
   healedByItself: number
   /** Those that a person healed. */
   healedByPerson: number
-  /** Those that were given up: interrupted, abandoned, rolled back, or closed. */
+  /** Those that a person took back: the session was rolled back to before the failure, or the run's message was answered again. */
+  rolledBack: number
+  /** Those that were given up: interrupted, abandoned, or closed. */
   givenUp: number
   /** Those that are still in error. */
   open: number
@@ -115,12 +117,14 @@ export interface FailureCause {
   code: string
   /** Rows of `errors` behind them: failed attempts, or errors of runs. A call that failed without an attempt has none. */
   errors: number
-  /** How many runs, turns or calls failed in this way, each once: the sum of the next four. */
+  /** How many runs, turns or calls failed in this way, each once: the sum of the next five. */
   failures: number
   /** Those that succeeded in another attempt, were confirmed by `verify`, or whose run pawl recovered. */
   healedByItself: number
   /** Those that a person healed. */
   healedByPerson: number
+  /** Those that a person took back: a rollback or a regeneration removed the failed run, turn or open call. */
+  rolledBack: number
   /** Those that failed for good: the model was told of a failed call, or the run was given up. */
   givenUp: number
   /** Those that are not decided: in error, being retried, or of unknown outcome. */

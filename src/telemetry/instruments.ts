@@ -32,7 +32,10 @@ export const INSTRUMENTS = {
   'pawl.turns': counter('{turn}', 'Turns that began.'),
   'pawl.errors': counter('{error}', 'Times that a session entered an error, by code.'),
   'pawl.error.duration': seconds('Time that a session spent in an error, by code and by whether a person ended it.', RUN_SECONDS),
-  'pawl.incidents': counter('{incident}', 'Failures of runs that healed by themselves or by a person, or that were given up.'),
+  'pawl.incidents': counter(
+    '{incident}',
+    'Failures of runs that healed by themselves or by a person, or that were rolled back or given up.',
+  ),
   'pawl.recoveries': counter('{recovery}', 'Recoveries whose run has ended or failed again, and those that were refused.'),
   'pawl.attempts.failed': counter('{attempt}', 'Failed attempts of model calls and tool calls, by whether they may be retried.'),
   'pawl.usd': counter('{USD}', 'Cost of model calls, where the price is known.'),

@@ -37,7 +37,7 @@ async function put(id: string, agent: string, bodies: EventBody[], at = NOON): P
   await store.flush(id, EPOCH, logOf(all.map((body, index) => ({ ...body, at: at + index * MINUTE }))))
 }
 
-const NOT_HEALED = { healedByItself: 0, healedByPerson: 0, givenUp: 0, open: 0 }
+const NOT_HEALED = { healedByItself: 0, healedByPerson: 0, rolledBack: 0, givenUp: 0, open: 0 }
 const begun = (run: number): EventBody[] => [
   received(`u${run}`),
   { type: 'run_started', run, messageId: `u${run}` },
@@ -130,7 +130,18 @@ describe('failures', () => {
     await put('h7', 'healer', [...begun(1), failed(1, 'broken'), { type: 'run_interrupted', run: 1 }])
     const report = await queries.failures({ since: NOON, agent: 'healer' })
     expect(report.agents).toEqual([
-      { agent: 'healer', runs: 9, failed: 8, healedByItself: 3, healedByPerson: 2, givenUp: 2, open: 1, heldUp: 0, failedAttempts: 0 },
+      {
+        agent: 'healer',
+        runs: 9,
+        failed: 8,
+        ...NOT_HEALED,
+        healedByItself: 3,
+        healedByPerson: 2,
+        givenUp: 2,
+        open: 1,
+        heldUp: 0,
+        failedAttempts: 0,
+      },
     ])
     expect(report.causes).toEqual([
       {
@@ -140,6 +151,7 @@ describe('failures', () => {
         code: 'broken',
         errors: 10,
         failures: 7,
+        ...NOT_HEALED,
         healedByItself: 2,
         healedByPerson: 2,
         givenUp: 2,
@@ -154,6 +166,42 @@ describe('failures', () => {
       ['broken', 1, 'itself', 'failed'],
     ])
     expect(errors[1]?.endedAt).toEqual(new Date((errors[1]?.at.getTime() ?? 0) + 2 * MINUTE))
+  })
+
+  it('failures that a person rolled back, or whose answer was regenerated, do not count as given up', async () => {
+    // Events of a session begin with 1 session_started, 2 message_received, 3 run_started, 4 turn_started.
+    const back: EventBody = { type: 'rolled_back', toSeq: 1, upToSeq: 1_000, effects: [] }
+    const again: EventBody = { ...back, toSeq: 2, upToSeq: 0, again: { messages: [{ messageId: 'u1', seq: 2 }], intent: 1 } }
+    const stopped: EventBody = { type: 'run_interrupted', run: 1, reason: 'regenerated' }
+    const anew: EventBody[] = [
+      { type: 'run_started', run: 2, messageId: 'u1' },
+      { type: 'turn_started', run: 2, turn: 1, takes: ['u1'] },
+    ]
+    const slow: EventBody = { type: 'model_attempt_failed', run: 1, turn: 1, error: failedAttempt(1) }
+    const declined: EventBody = {
+      type: 'tool_attempt_failed',
+      run: 1,
+      turn: 1,
+      callId: callIdOf(1, 1, 0),
+      tool: 'refund',
+      error: { ...failedAttempt(1), code: 'ECONNRESET' },
+    }
+    await put('b1', 'back', [...begun(1), failed(1, 'broken'), back])
+    await put('b2', 'back', [...begun(1), failed(1, 'broken'), again, ...anew, ...done(2)])
+    // An error that ends by itself, and a recovered run: both are in progress, so the request interrupts them first.
+    await put('b3', 'back', [...begun(1), failed(1, 'broken'), ...recovered(1, 'continue_run'), stopped, again, ...anew, ...done(2)])
+    await put('b4', 'back', [...begun(1), slow, stopped, again, ...anew, ...done(2)])
+    await put('b5', 'back', [...begun(1), answered(1, 1, [1]), issued(1, 1, 0), declined, stopped, again, ...anew, ...done(2)])
+    // What remains after a rollback was given up, even so.
+    await put('b6', 'back', [...begun(1), failed(1, 'broken'), stopped, ...begun(2), ...done(2), { ...back, toSeq: 8 }])
+    const { agents, causes } = await queries.failures({ since: NOON, agent: 'back' })
+    expect(agents).toEqual([{ agent: 'back', runs: 10, failed: 4, ...NOT_HEALED, rolledBack: 3, givenUp: 1, heldUp: 0, failedAttempts: 2 }])
+    const counts = causes.map(({ what, code, failures, rolledBack, givenUp }) => ({ what, code, failures, rolledBack, givenUp }))
+    expect(counts).toEqual([
+      { what: 'run', code: 'broken', failures: 4, rolledBack: 3, givenUp: 1 },
+      { what: 'model', code: 'overloaded_error', failures: 1, rolledBack: 1, givenUp: 0 },
+      { what: 'tool', code: 'ECONNRESET', failures: 1, rolledBack: 1, givenUp: 0 },
+    ])
   })
 
   it('failures are the same however the events are split into flushes', async () => {
@@ -221,7 +269,7 @@ describe('failures', () => {
       attempt(1, 2, 'ECONNRESET'),
     ])
     const { causes } = await queries.failures({ since: NOON, agent: 'worker' })
-    const none = { healedByItself: 0, healedByPerson: 0, givenUp: 0, open: 0, newest: expect.any(Date) }
+    const none = { ...NOT_HEALED, newest: expect.any(Date) }
     expect(causes).toEqual([
       { agent: 'worker', what: 'tool', tool: 'refund', code: 'ECONNRESET', errors: 3, failures: 2, ...none, healedByItself: 1, open: 1 },
       { agent: 'worker', what: 'tool', tool: 'refund', code: 'declined', errors: 0, failures: 1, ...none, givenUp: 1 },

@@ -7,8 +7,8 @@ import type { Ending, SessionRow } from '../rows.ts'
 export type EndedBy = 'itself' | 'person'
 
 /**
- * What followed an error. `failed`: the incident continued with another error. The others end the incident: `completed`: a run completed,
- * or nothing was left to do; the rest give the run up.
+ * What followed an error. `failed`: the incident continued with another error. The others end the incident. `completed`: a run completed,
+ * or nothing was left to do. `rolled_back`: the session went back, and may answer the run's messages again. The rest give the run up.
  */
 export type IncidentOutcome = 'completed' | 'failed' | 'interrupted' | 'rolled_back' | 'abandoned' | 'closed'
 
@@ -77,9 +77,15 @@ export function endingsOf(session: Troubled, event: SessionEvent): Ending[] {
     ...(error && by ? [{ what: 'error', code: error.code, by, ms: Math.max(0, event.at - error.at) } as const] : []),
     ...(recovery && outcome && !isHeldUp ? [{ what: 'recovery', ...recovery, outcome } as const] : []),
     ...(outcome && outcome !== 'failed'
-      ? [{ what: 'incident', code: incident.code, outcome: outcome === 'completed' ? healed : 'given_up' } as const]
+      ? [{ what: 'incident', code: incident.code, outcome: outcomeForMetrics(outcome, healed) } as const]
       : []),
   ]
+}
+
+/** An interrupted run counts as given up, because a rollback may follow later; the view `incidents` says what did. */
+function outcomeForMetrics(outcome: IncidentOutcome, healed: 'healed_by_itself' | 'healed_by_person') {
+  if (outcome === 'completed') return healed
+  return outcome === 'rolled_back' ? outcome : 'given_up'
 }
 
 /** Who ended the error that the session was in; null: the event does not end it. */

@@ -62,9 +62,13 @@ describe('an incident', () => {
       recovered('abandon'),
       [{ type: 'run_interrupted', run: 1 }],
       [{ type: 'session_closed', reason: 'requested' }],
-      [{ type: 'rolled_back', toSeq: 1, upToSeq: 1, effects: [] }],
     ]
     for (const end of ends) expect(endings([...BEGUN, ...end]).found).toContainEqual([end.at(-1)?.type, 'incident', 'broken', 'given_up'])
+  })
+
+  it('an incident whose session is rolled back is neither healed nor given up', () => {
+    const { found } = endings([...BEGUN, { type: 'rolled_back', toSeq: 1, upToSeq: 1, effects: [] }])
+    expect(found).toContainEqual(['rolled_back', 'incident', 'broken', 'rolled_back'])
   })
 
   it('an incident of an error that ends by itself heals without a recovery', () => {

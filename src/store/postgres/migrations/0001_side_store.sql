@@ -572,6 +572,14 @@ create table {schema}.recoveries (
 
 create index recoveries_by_time on {schema}.recoveries (at desc);
 
+-- Whether a rollback or a regeneration has removed what a session did at an event.
+create function {schema}.was_rolled_back(of_session text, at_seq bigint) returns boolean language sql stable as $body$
+  select exists (
+    select from {schema}.recoveries r
+    where r.session_id = of_session and r.kind = 'rolled_back' and r.seq > at_seq and (r.details ->> 'toSeq')::bigint < at_seq
+  )
+$body$;
+
 -- What became of a tool call that failed, at least once.
 create function {schema}.call_outcome(c {schema}.tool_calls) returns text language sql stable as $body$
   select case
@@ -581,12 +589,15 @@ create function {schema}.call_outcome(c {schema}.tool_calls) returns text langua
         select from {schema}.tool_calls again
         where again.session_id = c.session_id and again.run = c.run and again.turn = c.turn and again.call_index = c.call_index
           and again.call_id <> c.call_id and again.issued_seq > c.outcome_seq and again.status in ('completed', 'replayed')
-      ) then 'healed_by_person' else 'given_up' end
+      ) then 'healed_by_person'
+      when c.error ->> 'code' = 'abandoned' and {schema}.was_rolled_back(c.session_id, c.issued_seq) then 'rolled_back'
+      else 'given_up' end
     else 'open'
   end
 $body$;
 
--- Failures of runs, by what became of them. An incident begins with a run's first error. It ends when a run completes, or when the run is given up.
+-- Failures of runs, by what became of them. An incident begins with a run's first error. It ends when a run completes, or when the run is given
+-- up or rolled back.
 create view {schema}.incidents as
   select session_id, incident_seq, max(agent) as agent, max(run) as run,
     (array_agg(turn order by seq desc))[1] as turn,
@@ -597,7 +608,8 @@ create view {schema}.incidents as
     sum(greatest(coalesce(ended_at, now()) - at, interval '0')) as in_error,
     case
       when bool_or(ended_at is null) then 'open'
-      when (array_agg(coalesce(outcome, 'completed') order by seq desc))[1] <> 'completed' then 'given_up'
+      when (array_agg(coalesce(outcome, 'completed') order by seq desc))[1] <> 'completed' then
+        case when {schema}.was_rolled_back(session_id, max(seq)) then 'rolled_back' else 'given_up' end
       when bool_or(ended_by = 'person') then 'healed_by_person'
       else 'healed_by_itself'
     end as outcome
@@ -622,6 +634,7 @@ create view {schema}.failures as
       when f.outcome is not null then f.outcome
       when a.seq is not null then 'healed_by_itself'
       when s.status in ('running', 'waiting') and s.current_run = e.run then 'open'
+      when {schema}.was_rolled_back(e.session_id, e.seq) then 'rolled_back'
       else 'given_up'
     end
   from {schema}.errors e
@@ -657,6 +670,7 @@ create view {schema}.failures_by_agent as
     count(distinct (session_id, subject)) as failures,
     count(distinct (session_id, subject)) filter (where outcome = 'healed_by_itself') as healed_by_itself,
     count(distinct (session_id, subject)) filter (where outcome = 'healed_by_person') as healed_by_person,
+    count(distinct (session_id, subject)) filter (where outcome = 'rolled_back') as rolled_back,
     count(distinct (session_id, subject)) filter (where outcome = 'given_up') as given_up,
     count(distinct (session_id, subject)) filter (where outcome = 'open') as open,
     count(*) as attempts, max(at) as newest

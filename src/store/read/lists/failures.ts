@@ -51,13 +51,14 @@ function statement({ since, until, agent, idPrefix }: FailureFilter) {
 
 /** Columns that count what failed by what became of it; `subject` identifies what failed. */
 const byOutcome = (subject: string): string =>
-  ['healed_by_itself', 'healed_by_person', 'given_up', 'open']
+  ['healed_by_itself', 'healed_by_person', 'rolled_back', 'given_up', 'open']
     .map((outcome) => `count(distinct ${subject}) filter (where outcome = '${outcome}') as ${outcome}`)
     .join(', ')
 
-const outcomesIn = (row: TextRow): Pick<AgentFailures, 'healedByItself' | 'healedByPerson' | 'givenUp' | 'open'> => ({
+const outcomesIn = (row: TextRow): Pick<AgentFailures, 'healedByItself' | 'healedByPerson' | 'rolledBack' | 'givenUp' | 'open'> => ({
   healedByItself: Number(row.healed_by_itself),
   healedByPerson: Number(row.healed_by_person),
+  rolledBack: Number(row.rolled_back),
   givenUp: Number(row.given_up),
   open: Number(row.open),
 })
