@@ -97,8 +97,9 @@ function commandsOf(session: string, { for: who, to, callId = '', digest, raise 
   }
 }
 
-function storedText({ stored, storeError, behind = 0 }: SessionReport, now: number): string {
+function storedText({ stored, storeError, behind = 0, erasedAt }: SessionReport, now: number): string {
   if (storeError !== undefined) return storeError
+  if (erasedAt !== undefined) return `nothing: erased ${whenText(erasedAt, now)}`
   if (!stored) return 'nothing yet: a worker stores its events'
   return `up to event ${stored.seq}, ${agoText(stored.at, now)}${behind > 0 ? `; ${behind} newer events are not stored yet` : ''}`
 }

@@ -91,6 +91,12 @@ export interface UnfinishedFilter extends Pick<OverviewFilter, 'limit' | 'agent'
   besides?: readonly string[]
 }
 
+/** A session, and when its newest execution started. */
+export interface StartedSession {
+  sessionId: string
+  startedAt: Date
+}
+
 /** Selects failures. */
 export interface FailureFilter extends TimeSpan {
   since: Date

@@ -2,6 +2,7 @@
 import { isGrpcServiceError } from '@temporalio/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { LogEntry } from '../../src/session/events.ts'
+import { deploymentStatus } from '../../src/client/index.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
@@ -196,6 +197,71 @@ describe('an open session', () => {
     expect(await (await again.session.send('hello')).result({ timeout: 30_000 })).toMatchObject({ run: 2 })
     await until('its rows are there', async () => (await store.lists.session(played.id))?.status === 'idle')
     expect(await schema.holding(SECRET)).toEqual([])
+  })
+})
+
+describe('the status', () => {
+  const connect = () => ({
+    temporal: { address: here.stack.temporalAddress, namespace: here.stack.namespace },
+    postgres: here.stack.databaseUrl,
+    schema: schema.name,
+    taskQueue: here.taskQueue,
+  })
+
+  it('the status of an erased session is closed and erased, although Temporal still has the terminated history for a while', async () => {
+    const middle = gate()
+    const running = play({ put: async () => middle.pass() })
+    await running.session.send('run')
+    await middle.reached
+    const failing = play({
+      model: () => {
+        throw new Error('broken')
+      },
+    })
+    await (await failing.session.send('fail')).settled({ timeout: 30_000 })
+    const paused = await talked()
+    await paused.session.pause({ by: 'ops' })
+    const ids = [running.id, failing.id, paused.id]
+    for (const id of ids) {
+      await until('it is stored', async () => (await store.events(id)).length > 3)
+      await here.pawl.erase(id, { by: 'ops', force: true })
+      const { erasedAt } = (await store.lists.session(id))!
+      expect(await here.pawl.session(id).status()).toMatchObject({
+        status: 'closed',
+        from: 'store',
+        since: erasedAt?.getTime(),
+        erasedAt: erasedAt?.getTime(),
+        run: null,
+        error: null,
+        stored: null,
+        waitsFor: [{ for: 'message' }],
+      })
+      for await (const event of here.pawl.session(id).events()) throw new Error(`it still has ${event.type}`)
+    }
+    const { overview, unopened } = await deploymentStatus(connect(), { limit: 1_000 })
+    expect([...(overview?.items ?? []), ...(unopened ?? [])].filter(({ sessionId }) => ids.includes(sessionId))).toEqual([])
+    middle.open()
+  })
+
+  it('the status of an erased or closed session that a message reopens says that it waits for a worker', async () => {
+    const [erased, ended] = [await closed(), await closed()]
+    await here.pawl.erase(erased.id, { by: 'ops' })
+    await until('the end is stored', async () => (await store.lists.session(ended.id))?.status === 'closed')
+    await worker.stop()
+    for (const { session } of [erased, ended]) await session.send('once more')
+    const waits = { status: 'loading', run: null, waitsFor: [{ for: 'worker', reason: `a worker on task queue "${here.taskQueue}"` }] }
+    expect(await erased.session.status()).toMatchObject({ ...waits, agent: null, stored: null })
+    expect(await ended.session.status()).toMatchObject({ ...waits, agent: 'player', stored: { seq: expect.any(Number) } })
+    const listed = await until('the overview lists both', async () => {
+      const { unopened } = await deploymentStatus(connect())
+      return (unopened ?? []).length >= 2 && unopened
+    })
+    expect(listed.map(({ sessionId }) => sessionId).sort()).toEqual([erased.id, ended.id].sort())
+    worker = await here.startWorker({ agents: [player.agent] })
+    for (const { id, session } of [erased, ended]) {
+      await until('it has answered', async () => (await session.state()).status === 'idle')
+      await here.pawl.erase(id, { by: 'ops', force: true })
+    }
   })
 })
 

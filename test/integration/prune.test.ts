@@ -150,15 +150,36 @@ describe('pruning keeps', () => {
     expect(await (await open.session.send('again')).result({ timeout: 30_000 })).toMatchObject({ run: 2 })
   })
 
-  it('pruning keeps everything in a dry run', async () => {
-    const { id } = await closed('one', 'two')
-    await schema.age([id], 100)
-    const before = await schema.everything()
-    const messages = (await store.messages(id)).length
-    const report = await here.pawl.prune({ olderThan: '90d', archiveRetention: '1d', dryRun: true })
-    expect(report).toMatchObject({ sessions: 1, rows: { archived_messages: messages, events: (await store.events(id)).length } })
-    expect(await schema.everything()).toEqual(before)
+  it('pruning keeps everything in a dry run, which counts exactly what a real one then moves and deletes', async () => {
+    const big = player.play(here.pawl, {
+      model: (request) => (answersIn(request) % 2 === 0 ? [use('put', 'it')] : 'done'),
+      put: () => BIG,
+    })
+    for (const text of ['one', BIG]) await (await big.session.send(text)).result({ timeout: 30_000 })
+    await close(big)
+    const pruned = await closed(BIG, 'two')
+    await schema.age([pruned.id], 100)
     await here.pawl.prune({ olderThan: '90d' })
+    const open = await talked('stays', BIG)
+    await open.session.rollback({ run: 1 })
+    await until('what it left is in the archive', async () => (await schema.counts(open.id)).archived_messages)
+    await schema.age([big.id], 100)
+    // A value of an attempt that was abandoned: no message refers to it.
+    await schema.query(`insert into {schema}.blobs (session_id, sha256, bytes, content) values ($1, 'unused', 2, '{}')`, [big.id])
+    await schema.query(`update {schema}.blobs set created_at = now() - interval '2 hours'`)
+    await schema.query(`update {schema}.archived_messages set archived_at = archived_at - interval '2 days'`)
+    const before = await schema.everything()
+    const options = { olderThan: '90d', archiveRetention: '1d' } as const
+    const { before: _, archive: counted, ...dry } = await here.pawl.prune({ ...options, dryRun: true })
+    expect(await schema.everything()).toEqual(before)
+    const { before: __, archive, rows, ...done } = await here.pawl.prune(options)
+    const { completed_keys: keys, ...removed } = rows
+    expect(dry).toEqual({ ...done, rows: removed })
+    expect({ messages: counted?.messages, blobs: counted?.blobs }).toEqual({ messages: archive?.messages, blobs: archive?.blobs })
+    expect(removed).toMatchObject({ archived_messages: 8, blobs: 1, tool_calls: 2 })
+    expect(archive).toMatchObject({ blobs: 1 })
+    expect(keys).toBe(2)
+    await here.pawl.erase(open.id, { by: 'ops', force: true })
   })
 
   it('a closed session that is just being reopened', async () => {

@@ -28,7 +28,7 @@ export function pruneCommand(): Command {
       .requiredOption('--older-than <age>', "prune closed sessions in which nothing has happened for this long, such as '90d'")
       .option('--archive-retention <age>', 'also delete messages that were archived longer ago than this (default: keep them)')
       .option('--batch <n>', 'sessions per transaction (default: 20)')
-      .option('--dry-run', 'only count')
+      .option('--dry-run', 'only count what would be moved and deleted')
       .addOption(byOption()),
   )
     .addOption(jsonOption())
@@ -55,13 +55,17 @@ async function prune(options: PruneCommandOptions): Promise<void> {
   if (report.stopped) process.exitCode = 1
 }
 
+/** Rows that are not deleted. */
+const LABELS: Readonly<Record<string, string>> = {
+  archived_messages: 'messages, to archived_messages',
+  completed_keys: 'keys of effects, kept in completed_keys',
+}
+
 function linesOfReport({ before, sessions, rows, archive, stopped }: PruneReport, what: string): string[] {
   const counts = Object.entries(rows).filter(([, n]) => n > 0)
   return [
     `${counted(sessions, 'closed session')}, inactive since ${before.toISOString()} or earlier, ${what}`,
-    ...counts.map(
-      ([table, n]) => `  ${String(n).padStart(10)} ${table === 'archived_messages' ? 'messages, to archived_messages' : table}`,
-    ),
+    ...counts.map(([table, n]) => `  ${String(n).padStart(10)} ${LABELS[table] ?? table}`),
     ...(archive
       ? [
           `${counted(archive.messages, 'message')}, archived before ${archive.before.toISOString()}, and ${counted(archive.blobs, 'large value')} ${what}`,

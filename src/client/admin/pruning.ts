@@ -51,14 +51,8 @@ async function pruneArchive(
 }
 
 async function countOnly(store: Store, before: Date, archiveBefore: Date | undefined): Promise<PruneReport> {
-  const { sessions, messages, events, archived } = await store.upkeep.prunable(before, archiveBefore)
-  return {
-    before,
-    sessions,
-    rows: { archived_messages: messages, events },
-    ...(archiveBefore && { archive: { before: archiveBefore, messages: archived, blobs: 0 } }),
-    stopped: false,
-  }
+  const { sessions, rows, archive } = await store.upkeep.prunable(before, archiveBefore)
+  return { before, sessions, rows, ...(archiveBefore && { archive: { before: archiveBefore, ...archive } }), stopped: false }
 }
 
 /** Runs batch after batch while there is more to do. */

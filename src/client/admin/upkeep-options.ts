@@ -70,7 +70,10 @@ export interface PruneReport {
   before: Date
   /** Sessions that were pruned. */
   sessions: number
-  /** Rows by table: moved to `archived_messages`, deleted from the others. A dry run counts messages and events only. */
+  /**
+   * Rows by table: moved to `archived_messages`, and deleted from the others. For `completed_keys`, how many keys of effects are kept; a dry
+   * run does not count those.
+   */
   rows: RowCounts
   /** What was deleted from the archive, and the time before which it was archived. Absent without `archiveRetention`. */
   archive?: { before: Date; messages: number; blobs: number }

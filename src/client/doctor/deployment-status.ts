@@ -16,7 +16,7 @@ import { queueFacts } from './temporal-facts.ts'
 export interface DeploymentStatus {
   /** The sessions that the side store knows; null: it does not answer, or there is none. */
   overview: StatusOverview | null
-  /** Open sessions that the side store does not know: no worker has opened them, or stored anything of them. Null: not seen. */
+  /** Open sessions that the side store does not know, or knows as closed: no worker has opened them, or stored anything of them. Null: not seen. */
   unopened: UnopenedSession[] | null
   /** What Temporal's newest open sessions wait for, by their ids, if they cannot take their next step. */
   heldUp: Record<string, string>
@@ -30,7 +30,7 @@ export interface DeploymentStatus {
   notSeen: string[]
 }
 
-/** An open session that the side store does not know. */
+/** An open session that the side store does not know, or knows as closed: a message has reopened it. */
 export interface UnopenedSession {
   /** Its id. */
   sessionId: string
@@ -152,7 +152,7 @@ async function unopenedIn(
   if ('error' in seen || agent !== undefined) return null
   const before = Date.now() - OPENED_WITHIN_MS
   const old = seen.newest.filter(({ sessionId, startedAt }) => startedAt.getTime() < before && sessionId.startsWith(idPrefix))
-  const known = new Set(await store.lists.storedAmong(old.map(({ sessionId }) => sessionId)))
+  const known = new Set(await store.lists.storedAmong(old))
   const worker = seen.workers > 0 ? 'its first events to be stored' : `a worker on task queue "${taskQueue}"`
   return old.flatMap(({ sessionId, startedAt: since }) =>
     known.has(sessionId) ? [] : { sessionId, since, waitsFor: seen.heldUp.get(sessionId) ?? worker },

@@ -7,6 +7,7 @@ import { isForeignNamespace } from '../../store/errors.ts'
 import type { MessageRow } from '../../store/rows.ts'
 import type { Store, Watched } from '../../store/store.ts'
 import { startBell } from './bell.ts'
+import { isErased } from './erased.ts'
 import { whyUnavailable } from './hold-ups.ts'
 import { inTime } from '../../waiting/in-time.ts'
 import { messageRows } from './message-rows.ts'
@@ -49,6 +50,7 @@ export async function readEvents(source: EventSource, after: number): Promise<Se
   const stored = await readStored(source, async (store) => store.events(source.sessionId, { after, bytes: PAGE_BYTES }))
   if (stored.rows && stored.rows.length > 0) return stored.rows
   try {
+    if (stored.rows && (await isErased(source))) return stored.rows
     return await queryLive(source, after, PAGE_BYTES)
   } catch (failed) {
     // If the session's workflow no longer exists, the store has all its events.

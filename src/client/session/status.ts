@@ -12,6 +12,7 @@ import type { ListedPending, ListedSession } from '../../store/listed.ts'
 import type { PlanProgress } from '../../store/rows.ts'
 import type { Store } from '../../store/store.ts'
 import { SessionNotFoundError } from '../errors.ts'
+import { erasedAtOf } from './erased.ts'
 import { type ExecutionState, executionStateOf, lastingHoldUp, whyUnavailable } from './hold-ups.ts'
 import { type WorkflowAnswer, liveState } from './state.ts'
 
@@ -39,6 +40,8 @@ export interface SessionReport {
   plan: PlanProgress | null
   /** Received messages that no turn has taken. */
   queued: number
+  /** When its content was erased; absent: it was not, or a message has started the session again. */
+  erasedAt?: number
   /** How far its events are stored, and when they were last stored; null: the side store has none, or does not answer. */
   stored: { seq: number; at: number } | null
   /** Why the side store could not be read; absent: no error occurred. */
@@ -73,7 +76,12 @@ export async function readReport(source: ReportSource): Promise<SessionReport> {
     asked(store ? readStored(store, sessionId) : Promise.resolve(null)),
   ])
   const about = { ...source, live, execution: execution && 'found' in execution ? execution.found : undefined, stored }
+  const row = 'found' in stored ? stored.found?.row : undefined
+  const erasedAt = row && erasedAtOf(row, about.execution)
+  if (row && erasedAt !== undefined) return reportOfErased(about, row, erasedAt)
   if (live?.state) return reportOf(about, live.state, 'workflow')
+  // A message has reopened it, and no worker has continued it yet.
+  if (row?.status === 'closed' && about.execution?.open) return unopened(about, about.execution)
   const past = await asked(store && 'found' in stored && stored.found ? store.state(sessionId) : Promise.resolve(null))
   const state = 'found' in past ? past.found : null
   if (state) return reportOf(about, live?.error ? { ...state, status: 'error', error: live.error } : state, 'store')
@@ -154,12 +162,31 @@ function reportOfRow(about: About, { row }: StoredFacts): SessionReport {
   }
 }
 
+function reportOfErased(about: About, { sessionId, agent }: ListedSession, erasedAt: number): SessionReport {
+  return {
+    sessionId,
+    agent,
+    status: 'closed',
+    since: erasedAt,
+    from: 'store',
+    ...unansweredOf(about, 'store'),
+    run: null,
+    error: null,
+    plan: null,
+    waitsFor: [{ for: 'message' }],
+    queued: 0,
+    erasedAt,
+    stored: null,
+  }
+}
+
 /** A session that neither its workflow nor the store can report on yet. */
 function unopened(about: About, execution: ExecutionState & { open: true }): SessionReport {
   const error = about.live?.error ?? null
+  const row = 'found' in about.stored ? about.stored.found?.row : undefined
   return {
     sessionId: about.sessionId,
-    agent: null,
+    agent: row && !row.erasedAt ? row.agent : null,
     status: error ? 'error' : 'loading',
     since: error?.at ?? null,
     from: error ? 'workflow' : 'server',
@@ -176,7 +203,7 @@ function unopened(about: About, execution: ExecutionState & { open: true }): Ses
 function storedPart(stored: About['stored']): Pick<SessionReport, 'stored' | 'storeError'> {
   if ('error' in stored) return { stored: null, storeError: reasonOf(stored.error) }
   const row = stored.found?.row
-  return { stored: row ? { seq: row.flushedSeq, at: row.flushedAt.getTime() } : null }
+  return { stored: row && !row.erasedAt ? { seq: row.flushedSeq, at: row.flushedAt.getTime() } : null }
 }
 
 /** Why the workflow did not answer; empty for a session that has closed. */

@@ -22,12 +22,10 @@ export interface ArchiveBatch {
 /** What could be pruned now. */
 export interface Prunable {
   sessions: number
-  /** Their messages, which would be moved. */
-  messages: number
-  /** Their events, which would be deleted. */
-  events: number
-  /** Archived messages that are older than the archive keeps them. */
-  archived: number
+  /** Their rows by table, as `PrunedBatch` reports them. Without `completed_keys`: which keys are kept is known once the events are read. */
+  rows: RowCounts
+  /** What would then be deleted from the archive. */
+  archive: ArchiveBatch
 }
 
 /** A batch of large sessions may take this long; it locks only these sessions. */
@@ -109,32 +107,48 @@ export async function pruneArchiveBatch(
   )
 }
 
-/** Counts what would be pruned. */
+/** Counts what would be pruned: all batches of sessions, and then those of the archive. */
 export async function countPrunable(
   database: Database,
   schema: PostgresSchema,
   before: Date,
   archiveBefore: Date | undefined,
 ): Promise<Prunable> {
-  return database.transaction(
-    async (tx) => {
-      const chosen = `(select session_id from ${schema.table('sessions')} where ${PRUNABLE})`
-      const [row = {}] = await tx.query(
-        `select (select count(*) from ${schema.table('sessions')} where ${PRUNABLE}) as sessions,
-           (select count(*) from ${schema.table('messages')} where session_id in ${chosen}) as messages,
-           (select count(*) from ${schema.table('events')} where session_id in ${chosen}) as events,
-           (select count(*) from ${schema.table('archived_messages')} where archived_at < $2) as archived`,
+  const table = (name: string): string => schema.table(name)
+  const [archived, messages, events] = [table('archived_messages'), table('messages'), table('events')]
+  const isPruned = `in (select session_id from chosen)`
+  const rowsOf = (name: string): string => `(select count(*) from ${table(name)} where session_id ${isPruned}) as ${name}`
+  // The messages are moved to the archive, and the events deleted, before the values are.
+  const moved = `select session_id, blobs from ${messages} where session_id ${isPruned}`
+  const isOld = `archived_at < $2`
+  const goesWithSession = unusedBlob({ messages: `select session_id, blobs from ${archived} union all ${moved}` })
+  const goesWithArchive = unusedBlob({
+    messages: `select session_id, blobs from ${archived} where not ${isOld} union all ${moved}`,
+    events: `select session_id, json from ${events} where not session_id ${isPruned}`,
+  })
+  const [row = {}] = await database.transaction(
+    (tx) =>
+      tx.query(
+        `with chosen as materialized (select session_id from ${table('sessions')} where ${PRUNABLE}),
+       gone as materialized (
+         select session_id, sha256 from ${table('blobs')} blob where session_id ${isPruned} and ${goesWithSession}
+       )
+     select (select count(*) from chosen) as sessions, ${[...DELETED_TABLES, 'messages'].map(rowsOf).join(', ')},
+       (select count(*) from gone) as blobs,
+       (select count(*) from ${archived} where ${isOld}) as old_messages,
+       (select count(*) from ${table('blobs')} blob
+        where session_id in (select session_id from ${archived} where ${isOld} and blobs is not null) and ${goesWithArchive}
+          and not exists (select from gone where gone.session_id = blob.session_id and gone.sha256 = blob.sha256)) as old_blobs`,
         [before.toISOString(), archiveBefore?.toISOString() ?? '-infinity'],
-      )
-      return {
-        sessions: Number(row.sessions),
-        messages: Number(row.messages),
-        events: Number(row.events),
-        archived: Number(row.archived),
-      }
-    },
+      ),
     { timeoutMs: BATCH_MS },
   )
+  const deleted = Object.fromEntries([...DELETED_TABLES, 'blobs'].map((name) => [name, Number(row[name])]))
+  return {
+    sessions: Number(row.sessions),
+    rows: { archived_messages: Number(row.messages), ...deleted },
+    archive: { messages: Number(row.old_messages), blobs: Number(row.old_blobs) },
+  }
 }
 
 /** Deletes a table's rows of these sessions; returns their number. */
@@ -170,24 +184,32 @@ async function archiveMessages(tx: Queryable, schema: PostgresSchema, sessions: 
   )
 }
 
-/** Deletes values without references from archived messages or events, except recent ones, whose event may be about to be stored. */
+/** Deletes values without references from archived messages or events. */
 async function deleteUnusedBlobs(tx: Queryable, schema: PostgresSchema, sessions: readonly string[]): Promise<number> {
+  const isUnused = unusedBlob({
+    messages: `select session_id, blobs from ${schema.table('archived_messages')}`,
+    events: `select session_id, json from ${schema.table('events')}`,
+  })
   return counted(
     await tx.query(
       `with gone as (
-         delete from ${schema.table('blobs')} blob where session_id = any($1::text[]) and created_at < now() - interval '1 hour'
-           and not exists (
-             select 1 from ${schema.table('archived_messages')} archived
-             where archived.session_id = blob.session_id
-               and archived.blobs @> jsonb_build_array(jsonb_build_object('sha256', blob.sha256)))
-           and not exists (
-             select 1 from ${schema.table('events')} event
-             where event.session_id = blob.session_id and strpos(event.json, blob.sha256) > 0)
-         returning 1
+         delete from ${schema.table('blobs')} blob where session_id = any($1::text[]) and ${isUnused} returning 1
        ) select count(*) as n from gone`,
       [sessions],
     ),
   )
+}
+
+/** The condition that a value has no reference from these messages or events. Recent ones stay: their event may be about to be stored. */
+function unusedBlob({ messages, events }: { messages: string; events?: string }): string {
+  const inMessages = `select from (${messages}) message
+    where message.session_id = blob.session_id and message.blobs @> jsonb_build_array(jsonb_build_object('sha256', blob.sha256))`
+  const inEvents =
+    events && `select from (${events}) event where event.session_id = blob.session_id and strpos(event.json, blob.sha256) > 0`
+  return [
+    `created_at < now() - interval '1 hour'`,
+    ...[inMessages, ...(inEvents ? [inEvents] : [])].map((references) => `not exists (${references})`),
+  ].join(' and ')
 }
 
 function counted([row]: readonly TextRow[]): number {

@@ -12,7 +12,7 @@ export type { Erased, EraseRequest } from './erase.ts'
 
 /** Maintenance operations. */
 export interface StoreUpkeep {
-  /** Counts what could be pruned: sessions not changed since `before`, archived messages from before `archiveBefore`. */
+  /** Counts what would be pruned now: sessions not changed since `before`, and archived messages from before `archiveBefore`. */
   prunable(before: Date, archiveBefore?: Date): Promise<Prunable>
   /** Prunes at most `limit` closed sessions, in one transaction that neither waits for others nor blocks them. */
   prune(batch: { before: Date; limit: number; by?: string }): Promise<PrunedBatch>

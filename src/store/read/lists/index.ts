@@ -33,6 +33,7 @@ import type {
   SessionFilter,
   SessionToolCallFilter,
   ToolCallFilter,
+  StartedSession,
   UnfinishedFilter,
   UsageFilter,
 } from '../../filters.ts'
@@ -68,8 +69,8 @@ export interface Lists {
   overview(filter: OverviewFilter): Promise<StatusOverview>
   /** Sessions whose workflow should be open, quietest first, and how many there are. */
   unfinished(filter: UnfinishedFilter): Promise<{ sessionIds: string[]; count: number }>
-  /** Those of the sessions that the store knows. */
-  storedAmong(sessionIds: readonly string[]): Promise<string[]>
+  /** Those of the executions that the store has opened sessions of. */
+  storedAmong(executions: readonly StartedSession[]): Promise<string[]>
   /** The transcript in order; messages that no turn has taken come last. */
   messages(sessionId: string, paging: Paging): Promise<Rows<ListedMessage>>
   /** Messages removed from the transcript, in the order of removal. */
@@ -121,7 +122,7 @@ export function listsOf({ database, schema, reading, logger }: ListNeeds): Lists
     inError: paged(IN_ERROR),
     overview: (filter) => reading(() => database.snapshot((at) => readOverview(at, schema, filter))),
     unfinished: (filter) => reading(() => readUnfinished(database, schema, filter)),
-    storedAmong: (sessionIds) => reading(() => storedAmong(database, schema, sessionIds)),
+    storedAmong: (executions) => reading(() => storedAmong(database, schema, executions)),
     messages: paged(MESSAGES),
     archivedMessages: (sessionId) => reading(() => readArchived(database, schema, sessionId)),
     checkpoints: paged(CHECKPOINTS),

@@ -7,7 +7,7 @@ import { safeKey } from '../../postgres/sanitise.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { PLAN_COLUMNS, planIn, SESSION_COLUMNS, sessionOf } from '../reader.ts'
 import { begins } from './page.ts'
-import type { OverviewFilter, UnfinishedFilter } from '../../filters.ts'
+import type { OverviewFilter, StartedSession, UnfinishedFilter } from '../../filters.ts'
 import type { OverviewSession, SessionNeed, StatusOverview } from '../../sums.ts'
 
 /** A running session stores its events every turn, and also during a call that takes longer than 200 ms. */
@@ -139,13 +139,18 @@ function matchingOf({ agent, idPrefix }: Pick<OverviewFilter, 'agent' | 'idPrefi
   return conditions.map((condition) => ` and ${condition}`).join('')
 }
 
-/** Those of the sessions that have a row. */
-export async function storedAmong(database: Queryable, schema: PostgresSchema, sessionIds: readonly string[]): Promise<string[]> {
+/** Those of the executions whose session has a row, unless the row only says that the session was closed, or erased, before. */
+export async function storedAmong(database: Queryable, schema: PostgresSchema, executions: readonly StartedSession[]): Promise<string[]> {
   const { value, values } = newStatement()
-  const ids = value(sessionIds.map(safeKey))
-  const rows = await database.query(`select session_id from ${schema.table('sessions')} where session_id = any(${ids}::text[])`, values)
+  const [ids, times] = [executions.map(({ sessionId }) => safeKey(sessionId)), executions.map(({ startedAt }) => startedAt.toISOString())]
+  const rows = await database.query(
+    `select sessions.session_id from ${schema.table('sessions')} sessions
+     join unnest(${value(ids)}::text[], ${value(times)}::timestamptz[]) as execution (session_id, started_at) using (session_id)
+     where sessions.status <> 'closed' or started_at <= greatest(flushed_at, erased_at)`,
+    values,
+  )
   const stored = new Set(rows.map((row) => textIn(row, 'session_id')))
-  return sessionIds.filter((id) => stored.has(safeKey(id)))
+  return executions.flatMap(({ sessionId }) => (stored.has(safeKey(sessionId)) ? [sessionId] : []))
 }
 
 function tally<K extends string>(names: readonly K[], counts: Readonly<Record<string, number>>): Record<K, number> {
