@@ -3,7 +3,7 @@ import type { ReadTarget } from '../calls/reads.ts'
 import type { Client } from '@temporalio/client'
 import type { Logger } from '../agent/tool.ts'
 import type { LogEntry, Watermark } from '../session/events.ts'
-import { StoreError } from '../store/errors.ts'
+import { isOfOneSession, StoreError } from '../store/errors.ts'
 import type { LateFlush, Store } from '../store/store.ts'
 import type { SessionReader } from './session-reader.ts'
 
@@ -25,9 +25,6 @@ const SLOW_TURN_MS = 25
 
 /** If user code blocks the event loop for this long, an expired time limit does not mean that Postgres is unavailable. */
 const FROZEN_MS = 1_000
-
-/** Failures of one session. Any other failure affects all sessions and is logged once: an outage has one line, not one per turn. */
-const SESSION_CODES = new Set(['gap', 'flush_mismatch', 'invalid_events', 'session_erased', 'foreign_epoch'])
 
 /** How many sessions' heads and failures are kept. */
 const SESSIONS_KEPT = 10_000
@@ -201,7 +198,7 @@ function noteFailures(logger: Logger): FlushFailures {
       logger.error(fields, 'a session has two pasts: these events were set aside in stray_events')
     else if (code === 'foreign_namespace') {
       if (logged !== code) logger.error(fields, 'the side store belongs to another namespace: nothing is stored')
-    } else if (SESSION_CODES.has(code) ? attempts === 0 : logged !== code)
+    } else if (isOfOneSession(error) ? attempts === 0 : logged !== code)
       logger.warn(fields, 'the side store could not be written; its events are stored later')
   }
 
@@ -211,7 +208,8 @@ function noteFailures(logger: Logger): FlushFailures {
       const { code, message } = error
       const { since = new Date(), attempts = 0 } = failing.get(sessionId) ?? {}
       log(sessionId, error, attempts)
-      if (!SESSION_CODES.has(code)) logged = code
+      // An outage has one line, not one per turn.
+      if (!isOfOneSession(error)) logged = code
       if (failing.size > SESSIONS_KEPT) failing.clear()
       failing.set(sessionId, { since, code, message, attempts: attempts + 1 })
     },

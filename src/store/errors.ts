@@ -52,6 +52,19 @@ export function isAboutValues(error: unknown): boolean {
   return isBug(error.cause) || ABOUT_VALUES.has(sqlState(error.cause)?.slice(0, 2) ?? '')
 }
 
+/** Codes of failures of one session. */
+const OF_ONE_SESSION: ReadonlySet<string> = new Set(['gap', 'flush_mismatch', 'invalid_events', 'session_erased', 'foreign_epoch'])
+
+/** Whether the failure concerns one session. Any other one affects all sessions, and is reported once. */
+export function isOfOneSession({ code }: { code: string }): boolean {
+  return OF_ONE_SESSION.has(code)
+}
+
+/** Whether every session would fail in the same way: not the fault of this one's values, nor of how much it has. */
+export function failsAllSessions(error: unknown): error is StoreError {
+  return error instanceof StoreError && !isOfOneSession(error) && error.code !== 'store_failed' && !isTooSlow(error)
+}
+
 /** Whether the store has another past for the session's id. */
 export function isForeignPast(error: unknown): boolean {
   return error instanceof StoreError && error.code === 'foreign_epoch'

@@ -369,8 +369,9 @@ describe('a rebuild that cannot be done', () => {
 })
 
 describe('pawl rebuild', () => {
-  const run = (...args: string[]) =>
-    runPawl(['rebuild', ...args, '--schema', schema.name, '--task-queue', here.taskQueue], {
+  const run = (...args: string[]) => runOn(schema.name, ...args)
+  const runOn = (name: string, ...args: string[]) =>
+    runPawl(['rebuild', ...args, '--schema', name, '--task-queue', here.taskQueue], {
       cwd: process.cwd(),
       env: {
         TEMPORAL_ADDRESS: here.stack.temporalAddress,
@@ -378,6 +379,26 @@ describe('pawl rebuild', () => {
         DATABASE_URL: here.stack.databaseUrl,
       },
     })
+
+  it('pawl rebuild without tables says once what to run, however many sessions there are', async () => {
+    for (const played of [play(), play()]) {
+      await say(played, 'one')
+      await executionsOf(played.id, 1)
+    }
+    const { code, stdout, stderr } = await runOn(`${schema.name}_unmigrated`)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^schema_behind: .*pawl migrate/)
+    expect(stderr.match(/schema_behind/g)).toHaveLength(1)
+  })
+
+  it('pawl rebuild without a worker explains that once', async () => {
+    await worker.stop()
+    const { code, stdout } = await run()
+    worker = await here.startWorker({ agents: [player.agent] })
+    expect(code).toBe(1)
+    expect(stdout.match(/no_worker/g)!.length).toBeGreaterThan(1)
+    expect(stdout.match(/no_worker: No worker on task queue/g)).toHaveLength(1)
+  })
 
   it('pawl rebuild restores, and reports as text and as JSON', async () => {
     const played = play()

@@ -35,12 +35,13 @@ export function rebuildCommand(): Command {
 async function rebuild(session: string | undefined, options: RebuildCommandOptions): Promise<void> {
   const { json, by, everyQueue } = options
   const say = (line: string) => process.stdout.write(`${line}\n`)
+  const told = new Set<string>()
   const report = await onDeployment(options, (pawl) =>
     pawl.rebuild({
       ...defined({ session }),
       ...(everyQueue && { taskQueue: '*' }),
       by,
-      onSession: (done) => (json ? say(JSON.stringify({ event: 'session', ...done })) : linesOfSession(done).forEach(say)),
+      onSession: (done) => (json ? say(JSON.stringify({ event: 'session', ...done })) : linesOfSession(done, told).forEach(say)),
       signal: stopSignalOf(listenForStop()),
     }),
   )
@@ -49,15 +50,17 @@ async function rebuild(session: string | undefined, options: RebuildCommandOptio
   if (incomplete.length > 0 || report.stopped) process.exitCode = 1
 }
 
-/** Lines for a person; none for a complete session. */
-function linesOfSession({ sessionId, outcome, events, upTo, missing, missingValues, error }: RebuiltSession): string[] {
+/** Lines for a person; none for a complete session. An error that many sessions share is explained once. */
+function linesOfSession({ sessionId, outcome, events, upTo, missing, missingValues, error }: RebuiltSession, told: Set<string>): string[] {
   if (outcome === 'complete') return []
+  const why = error && (told.has(error.message) ? error.code : `${error.code}: ${error.message}`)
+  if (error) told.add(error.message)
   const colour = outcome === 'restored' ? 'green' : outcome === 'partial' ? 'yellow' : 'red'
   return [
     `${paint(colour, outcome.padEnd(8))} ${sessionId}  ${counted(events, 'event')} restored, stored up to ${upTo}`,
     ...missing.map(({ fromSeq, toSeq }) => `  missing  events ${fromSeq} to ${toSeq}: no execution still has them`),
     ...missingValues.map(({ seq, sha256, bytes }) => `  missing  the value of event ${seq}: ${bytes} bytes, sha256 ${sha256}`),
-    ...(error ? [`  ${oneLine(`${error.code}: ${error.message}`)}`] : []),
+    ...(why === undefined ? [] : [`  ${oneLine(why)}`]),
   ]
 }
 

@@ -5,6 +5,7 @@ import type { BlobRef } from '../../session/call-facts.ts'
 import type { SessionEvent, Watermark } from '../../session/events.ts'
 import { entriesOf } from '../../session/protocol/pages.ts'
 import type { EventsPage, ForkStart } from '../../session/protocol/protocol.ts'
+import { failsAllSessions } from '../../store/errors.ts'
 import { type Adopted, type Store, StoreError, type StoredHead } from '../../store/index.ts'
 import { beginningOf, type Execution, holds, NoWorker, eventsHeldBy } from './executions.ts'
 
@@ -42,7 +43,7 @@ export type Executions = readonly Execution[]
 
 /** Restores sessions. */
 export interface Rebuilder {
-  /** Restores one session, once however often it is called. Never rejects. Undefined: the session has no events; it was only requested. */
+  /** Restores one session, once however often it is called. Rejects only with what would stop every session. Undefined: the session has no events; it was only requested. */
   restore(sessionId: string): Promise<RebuiltSession | undefined>
 }
 
@@ -90,6 +91,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     } catch (error) {
       // The history of an erased session outlives its rows by a few moments; there is nothing to restore.
       if (error instanceof StoreError && error.code === 'session_erased') return done
+      if (failsAllSessions(error)) throw error
       done.outcome = 'failed'
       done.error = problemOf(error)
     }

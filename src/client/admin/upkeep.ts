@@ -33,7 +33,8 @@ export interface Upkeep {
   /**
    * Restores rows of the side store from Temporal's histories, for example after a `DROP SCHEMA`: those of open sessions, and of closed
    * sessions that the namespace still retains. Needs a worker on their task queue. Existing rows stay unchanged, so it can be run at any
-   * time and repeatedly.
+   * time and repeatedly. A session that cannot be restored is reported and does not stop the others; a store that is unavailable, or that was
+   * never migrated, rejects at once.
    */
   rebuild(options?: RebuildOptions): Promise<RebuildReport>
   /** Prunes closed sessions: archives their messages and deletes everything else except a row with the session's numbers. */
