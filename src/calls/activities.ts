@@ -421,6 +421,8 @@ export type EndHooksResult =
 
 export interface CheckAnswerInput extends ToolCallInput, EventsInput {
   result: Json
+  /** Only checks the result, and makes no record of it. */
+  shapeOnly?: true
 }
 
 export type CheckAnswerResult = ({ kind: 'fits' } & RecordedResult) | { kind: 'does_not_fit'; message: string } | { kind: 'not_served' }

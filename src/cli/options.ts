@@ -84,9 +84,14 @@ export function atOption(what: string): Option {
 
 /** Parses an option's JSON value. */
 export function jsonOf(text: string): Json {
+  return parsedJson(text, '{"tenantId":"acme"}')
+}
+
+/** The same, with an example of what the option takes. */
+export function parsedJson(text: string, example: string): Json {
   try {
     return JSON.parse(text) as Json
   } catch (error) {
-    throw new InvalidArgumentError(`Use JSON, such as '{"tenantId":"acme"}' (${error instanceof Error ? error.message : String(error)}).`)
+    throw new InvalidArgumentError(`Use JSON, such as '${example}' (${error instanceof Error ? error.message : String(error)}).`)
   }
 }

@@ -51,7 +51,8 @@ export const SUGGESTIONS = {
   deny: ({ session, callId, digest }: OfCall & { digest?: string | undefined }) =>
     `pawl deny ${session} ${callId}${digest === undefined ? '' : ` --digest ${digest}`}`,
   answer: ({ session, callId }: OfCall) => `pawl answer ${session} ${callId} '<answer as JSON>'`,
-  resolveHappened: ({ session, callId }: OfCall) => `pawl resolve ${session} ${callId} --happened '<result as JSON>'`,
+  resolveHappened: ({ session, callId }: OfCall) =>
+    `pawl resolve ${session} ${callId} --happened '<what the tool would have returned, as JSON>'`,
   resolveNotHappened: ({ session, callId }: OfCall) => `pawl resolve ${session} ${callId} --not-happened`,
   resolveRetry: ({ session, callId }: OfCall) => `pawl resolve ${session} ${callId} --retry`,
   resolveSkip: ({ session, callId }: OfCall) => `pawl resolve ${session} ${callId} --skip`,

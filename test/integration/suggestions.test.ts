@@ -354,7 +354,7 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
   },
   async resolveHappened() {
     const session = await waiting(['post', 'it'])
-    const how = { fill: { '<result as JSON>': '{"receipt":7}' } }
+    const how = { fill: { '<what the tool would have returned, as JSON>': '{"receipt":7}' } }
     await follow(await statusOf(session.id), SUGGESTIONS.resolveHappened(call(session)), how)
     await statusIs(session, 'idle')
   },

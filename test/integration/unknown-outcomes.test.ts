@@ -144,6 +144,27 @@ describe('a person says', () => {
     expect((await foldedState(session)).unknown).toEqual({})
   })
 
+  it('a person says that it happened, with a result which does not match the output schema: it is refused with what is wrong', async () => {
+    const { run, session } = await left({
+      model: once(['book', 'a']),
+      body: () => {
+        throw new Error('the line broke')
+      },
+    })
+    await pendingOf(run)
+    const { seq } = await session.state()
+    for (const result of ['B-1', { happened: true, result: { id: 'B-1' } }]) {
+      await expect(session.resolve('t_1_1_0', { happened: true, result })).rejects.toMatchObject({
+        code: 'invalid_resolution',
+        message: expect.stringMatching(/output schema of the tool "book".*a booking, such as \{ id: "B-1" \}/),
+      })
+    }
+    expect((await session.state()).seq).toBe(seq)
+    await session.resolve('t_1_1_0', { happened: true, result: { id: 'B-1' } })
+    await run.result(TIMEOUT)
+    expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ value: { id: 'B-1' } }])
+  })
+
   it('a person says something twice, or nonsense: it is refused, and nothing changes', async () => {
     const { run, session, entered } = await left({ model: once(['post', 'a']) })
     await pendingOf(run)

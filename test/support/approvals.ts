@@ -68,6 +68,8 @@ export async function digestOf(run: RunHandle, callId: string): Promise<string> 
   return digest
 }
 
+const isBooking = (result: unknown): boolean => typeof result === 'object' && result !== null && 'id' in result
+
 /** A stage; `options` are the agent's, except for model and tools. */
 export function approvalStage(options: Partial<AgentOptions> = {}): ApprovalStage {
   const scenes = new Map<string, { scene: ApprovalScene; requests: ModelRequest[]; entries: Entered[] }>()
@@ -124,6 +126,7 @@ export function approvalStage(options: Partial<AgentOptions> = {}): ApprovalStag
         verify: async (given, ctx) => (await note('verify', given, ctx).verify?.(given, ctx)) ?? { happened: 'unknown' },
       }),
       defineTool({ ...acting('post'), effect: 'external' }),
+      defineTool({ ...acting('book'), effect: 'external', output: z.unknown().refine(isBooking, 'a booking, such as { id: "B-1" }') }),
       defineTool({ ...acting('mail'), effect: 'external', onUnknown: 'tell_model' }),
       defineTool({ ...about('form'), effect: 'external', execute: 'client', output: z.object({ agreed: z.boolean() }) }),
       defineTool({ ...about('ask'), effect: 'read', execute: 'client' }),

@@ -1,9 +1,9 @@
 // `pawl resolve <session> <call>`: resolves the unknown outcome of a call.
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import type { ResolveRequest } from '../../session/protocol/protocol.ts'
-import type { Json } from '../../session/json.ts'
+import { isObject, type Json } from '../../session/json.ts'
 import { CliError } from '../errors.ts'
-import { jsonOf } from '../options.ts'
+import { parsedJson } from '../options.ts'
 import { decide, type DecidingOptions, decidingCommand, saidBy } from '../deciding.ts'
 
 interface ResolveOptions extends DecidingOptions {
@@ -16,7 +16,11 @@ interface ResolveOptions extends DecidingOptions {
 /** The command. */
 export function resolveCommand(): Command {
   return decidingCommand('resolve', 'resolve the unknown outcome of a call')
-    .option('--happened <json>', 'the effect happened, with this result', jsonOf)
+    .option(
+      '--happened <json>',
+      'the effect happened; <json> is what the tool would have returned: \'{"id":"re_1"}\', \'"re_1"\' or null',
+      resultOf,
+    )
     .option('--not-happened', 'the effect did not happen: the call is executed again if its run waits for it')
     .option('--retry', 'the outcome is not known: execute the call again')
     .option('--skip', 'the outcome is not known: tell the model, and do not repeat the call')
@@ -30,6 +34,16 @@ function resolve(sessionId: string, callId: string, options: ResolveOptions): Pr
     await session.resolve(callId, resolution, saidBy(options))
     return { event: 'resolved', callId, resolution, text: `${callId} is resolved: ${says}` }
   })
+}
+
+/** The result itself. What the client's method expects around it would be recorded as a part of the result. */
+function resultOf(text: string): Json {
+  const result = parsedJson(text, '{"id":"re_1"}')
+  if (isObject(result) && result.happened === true && Object.keys(result).every((name) => name === 'happened' || name === 'result')) {
+    const bare = JSON.stringify(result.result ?? null)
+    throw new InvalidArgumentError(`Pass only the tool's result, without { happened, result } around it: --happened '${bare}'.`)
+  }
+  return result
 }
 
 function resolutionOf({ happened, notHappened, retry, skip }: ResolveOptions): { resolution: ResolveRequest['resolution']; says: string } {

@@ -48,12 +48,13 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
   }
 }
 
-/** Checks a client's answer against the tool's output schema, and makes the record of it. */
+/** Checks a client's answer, or a result that a person states, against the tool's output schema. Makes the record of an answer. */
 export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerInput): Promise<CheckAnswerResult> {
   const tool = needs.agents.get(input.agent)?.tools.get(input.resolution.tool)
   if (!tool) return { kind: 'not_served' }
   const message = await outputProblem(tool, input.result)
   if (message !== undefined) return { kind: 'does_not_fit', message }
+  if (input.shapeOnly) return { kind: 'fits' }
   const { signal } = job.link
   const ctx = toolContext(needs, input, { ...job, slices: await readSlices(needs, job, input) }, signal, NO_NOTES)
   const shelving = { values: needs.values, executionId: job.executionId, waitMs: SHELVE_MS, signal }

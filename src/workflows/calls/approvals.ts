@@ -8,6 +8,7 @@ import { type AnswerRequest, type ApproveRequest, type DenyRequest, type Resolve
 import { inPlaceOf } from '../../session/recovery/redo.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
+import { patched } from '@temporalio/workflow'
 import { answerIn, checkAnswer, resolveTool, whyLost } from '../activities.ts'
 import { inputOf, type Where } from './call.ts'
 import { recordHooks } from '../hooks.ts'
@@ -157,9 +158,41 @@ export function checkResolution(session: Session | undefined, request: ResolveRe
   }
 }
 
-/** Resolves the unknown outcome of a call as a person decided. */
-export function resolve(session: Session, request: ResolveRequest): void {
+/**
+ * Resolves the unknown outcome of a call as a person decided. Replayed histories without the patch recorded any result. Not asynchronous:
+ * that would change the order of a task's commands.
+ */
+export function resolve(session: Session, request: ResolveRequest): void | Promise<void> {
   checkResolution(session, request)
+  const { resolution } = request
+  const result = isObject(resolution) && resolution.happened ? { value: resolution.result } : undefined
+  if (!result || !patched('resolution-checked')) return recordResolution(session, request)
+  return checkShape(session, request, result.value).then(() => {
+    // Meanwhile another client may have resolved it.
+    checkResolution(session, request)
+    recordResolution(session, request)
+  })
+}
+
+/** Refuses a result that does not match the tool's output schema. If no worker can say, the person's word counts. */
+async function checkShape({ journal, pacing }: Session, { callId }: ResolveRequest, result: Json): Promise<void> {
+  const { state } = journal
+  const unknown = unknownOf(state, callId)
+  if (!unknown) return
+  const { run, turn, resolution } = unknown
+  const { index, tool, effect, schemaDigest } = resolution
+  const { agent, context, tags, current } = state
+  const call = { agent, run, intent: current?.intent ?? run, turn, input: null, resolution: { index, tool, effect, schemaDigest } }
+  const about = { ...call, context, metadata: current?.metadata ?? {}, tags, result, shapeOnly: true as const, ...eventsOf(journal) }
+  const checked = await pacing.schedule(about, checkAnswer).then(answerIn, () => undefined)
+  if (checked?.kind !== 'does_not_fit') return
+  refuse(
+    'invalid_resolution',
+    `The result does not match the output schema of the tool "${tool}". ${checked.message} Pass what the tool itself would have returned.`,
+  )
+}
+
+function recordResolution(session: Session, request: ResolveRequest): void {
   const { journal } = session
   const { callId, resolution } = request
   const unknown = unknownOf(journal.state, callId)
