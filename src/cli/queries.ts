@@ -6,7 +6,7 @@ import { milliseconds } from '../session/duration.ts'
 import { connectOptions } from './connecting.ts'
 import { CliError } from './errors.ts'
 import { dataOption, jsonOption, limitOption } from './options.ts'
-import { paint } from './terminal.ts'
+import { oneLine, paint } from './terminal.ts'
 import { withNearIds } from './near-ids.ts'
 import { type Column, linesOfTable } from './table.ts'
 import { defined } from '../session/defined.ts'
@@ -132,15 +132,30 @@ export async function queryStore<T>(options: QueryOptions & { follow?: true }, w
 
 /** Prints a list of `what`: a table and the cursor of the next page. With `--json`, a line per item, and the cursor as the last line. */
 export async function showList<T extends object>(
-  options: ListingOptions,
+  options: ListingOptions & { agent?: string },
   what: string,
   list: List<T>,
   columns: readonly Column<T>[],
 ): Promise<void> {
   const { items, cursor } = options.all ? { items: await allOf(list), cursor: undefined } : await list
   showAll(options, what, items, columns)
+  if (items.length === 0) await warnOfUnknownAgents(options, [options.agent])
   if (cursor === undefined) return
   say(options.json ? JSON.stringify({ cursor }) : paint('dim', `(more: --cursor ${cursor}, or --all)`))
+}
+
+/**
+ * Says on standard error which agents there are, if no session has a selected one: a misspelt name would select nothing without a word. Says
+ * nothing while there are no sessions at all, or if the side store does not answer.
+ */
+export async function warnOfUnknownAgents(options: QueryOptions, selected: readonly (string | undefined)[]): Promise<void> {
+  const names = selected.filter((name) => name !== undefined)
+  if (names.length === 0) return
+  const known = await queryStore(options, (queries) => queries.agentNames()).catch((): string[] => [])
+  const unknown = names.filter((name) => !known.includes(name))
+  if (known.length === 0 || unknown.length === 0) return
+  const said = `No session has the agent ${unknown.map((name) => JSON.stringify(name)).join(' or ')}. Agents with sessions: ${known.join(', ')}.`
+  process.stderr.write(`${paint('yellow', oneLine(said, 1_000))}\n`)
 }
 
 /** Prints items, or that there are none of `what`. */

@@ -1,4 +1,5 @@
 // `pawl recover` with filters: recovers all sessions in error that they find.
+import { warnOfUnknownAgents } from './queries.ts'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { BulkRecoveryReport } from '../client/index.ts'
 import { momentOf, say, severalOf, type SpanCommandOptions, timeOf } from './queries.ts'
@@ -102,6 +103,7 @@ export async function recoverInBulk(options: RecoverCommandOptions): Promise<voi
       signal: stopSignalOf(listenForStop()),
     }),
   )
+  if (report.sessions === 0) await warnOfUnknownAgents(options, [agent])
   const { problems: _, ...sums } = report
   if (json) say(JSON.stringify({ event: dryRun ? 'would_recover' : 'recovered', ...sums }))
   else say(dryRun ? lineOfDryRun(report, suggested) : lineOfReport(report))

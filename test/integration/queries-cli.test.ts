@@ -112,6 +112,20 @@ describe('the query commands', () => {
     expect((await run(['sessions', '--agent', 'no-such-agent', '--json'])).stdout).toBe('')
   })
 
+  it('the query commands say which agents there are if they select one that no session has', async () => {
+    const queue = ['--task-queue', here.taskQueue]
+    const selecting = [['sessions'], ['pending'], ['failures'], ['events'], ['status', ...queue], ['recover', '--by', 'me', ...queue]]
+    for (const args of selecting) {
+      const { code, stderr } = await run([...args, '--agent', 'plaeyr'])
+      expect({ args, code, stderr }).toEqual({
+        args,
+        code: 0,
+        stderr: expect.stringMatching(/^No session has the agent "plaeyr"\. Agents with sessions: .*player/),
+      })
+    }
+    expect((await run(['pending', '--agent', 'player'])).stderr).toBe('')
+  })
+
   it('the query commands list the workers, and the agents that answer', async () => {
     const queue = ['--task-queue', here.taskQueue]
     expect((await run(['agents', ...queue])).stdout).toMatch(

@@ -1,4 +1,5 @@
 // `pawl events [session]`: the feed over all sessions, or the events of one.
+import { warnOfUnknownAgents } from '../queries.ts'
 import type { Command } from 'commander'
 import type { FeedEvent } from '../../client/index.ts'
 import type { EventType } from '../../session/events.ts'
@@ -45,14 +46,19 @@ export function eventsCommand(): Command {
 
 async function eventsOfAll(options: EventsOptions): Promise<void> {
   const { type, agent, after, follow } = options
+  let shown = 0
   await queryStore(options, async (queries) => {
     const feed = queries.events({
       ...(type && { types: type as EventType[] }),
       ...defined({ agent, after }),
       ...(follow && { follow, signal: stopSignalOf(listenForStop()) }),
     })
-    for await (const item of feed) show(options, item)
+    for await (const item of feed) {
+      show(options, item)
+      shown += 1
+    }
   })
+  if (shown === 0) await warnOfUnknownAgents(options, [agent])
 }
 
 /** The cursor of a session's event is its `seq`. */

@@ -1,4 +1,5 @@
 // `pawl failures`: statistics of failures: by agent, repeated ones, what recoveries led to, and time in error.
+import { warnOfUnknownAgents } from '../queries.ts'
 import type { Command } from 'commander'
 import { type QueryOptions, queryCommand, queryStore, say, spanOf, type SpanCommandOptions, timeOf, withSpan } from '../queries.ts'
 import { paint } from '../terminal.ts'
@@ -90,6 +91,7 @@ export function failuresCommand(): Command {
 async function failures(options: FailuresOptions): Promise<void> {
   const { agent, json } = options
   const report = await queryStore(options, (queries) => queries.failures({ ...spanOf(options), ...defined({ agent }) }))
+  if (report.agents.length === 0) await warnOfUnknownAgents(options, [agent])
   if (json) return say(JSON.stringify(report))
   const { since, agents, causes, timeInError, repeated, recoveries } = report
   say(`since ${timeOf(since)}`)

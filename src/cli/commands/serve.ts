@@ -1,4 +1,5 @@
 // `pawl serve`: the HTTP service of a deployment, for clients with API keys.
+import { warnOfUnknownAgents } from '../queries.ts'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { milliseconds } from '../../session/duration.ts'
 import { defined } from '../../session/defined.ts'
@@ -111,6 +112,7 @@ async function serve(options: ServeCommandOptions): Promise<void> {
       logger,
       ...defined({ agents, maxWatchesPerCaller: maxWatchesPerKey }),
     })
+    void warnOfUnknownAgents(options, agents ?? [])
     say(json, { event: 'serving', url: server.url }, `pawl serves ${server.url} (its interface: ${server.url}/openapi.json)`)
     await requests.stop
     say(json, { event: 'draining' }, 'pawl is ending its streams and finishing its requests; send the signal again to stop at once')

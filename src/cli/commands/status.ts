@@ -1,4 +1,5 @@
 // `pawl status [session]`: which sessions need a person, or the status of one session and what to do about it.
+import { warnOfUnknownAgents } from '../queries.ts'
 import { Command } from 'commander'
 import type { DeploymentStatus } from '../../client/index.ts'
 import { pausedText } from '../chat/lines.ts'
@@ -96,6 +97,7 @@ async function overview(options: StatusOptions): Promise<void> {
   const { limit, agent, json } = options
   const client = await import('../../client/index.ts')
   const status = await client.deploymentStatus(await connectOptions(options), { limit, ...defined({ agent }) })
+  if (status.overview?.items.length === 0) await warnOfUnknownAgents(options, [agent])
   if (json) for (const line of jsonOf(status)) say(JSON.stringify(line))
   else for (const line of linesOfStatus(status)) say(line)
   if (status.overview === null || status.workers === null) process.exitCode = 1

@@ -119,6 +119,8 @@ export interface SessionQueries {
 export interface StoreQueries extends Queries {
   /** The ids of sessions next to this one, in their order. */
   neighbours(sessionId: string): Promise<string[]>
+  /** The names of the agents that have sessions, in their order: the first 100. */
+  agentNames(): Promise<string[]>
   session(sessionId: string): SessionQueries & StoredSession
   close(): Promise<void>
 }
@@ -242,6 +244,7 @@ export function openQueries(given: QueriesOptions = {}): StoreQueries {
   return {
     ...queriesOf(store),
     neighbours: (sessionId) => store.lists.neighbours(sessionId),
+    agentNames: () => store.lists.agentNames(),
     session: (sessionId) => ({
       ...sessionQueriesOf(store, sessionId),
       async messagesUpTo(target) {

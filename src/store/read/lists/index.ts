@@ -7,7 +7,7 @@ import { readCompactions } from './compactions.ts'
 import { ERRORS } from './errors.ts'
 import { readFailures } from './failures.ts'
 import { type FeedFilter, type FeedNeeds, type FeedRows, readFeed } from './feed.ts'
-import { findNeighbours } from './neighbours.ts'
+import { findAgentNames, findNeighbours } from './neighbours.ts'
 import { MESSAGES, readArchived } from './messages.ts'
 import type {
   ArchivedMessage,
@@ -63,6 +63,8 @@ export interface Lists {
   session(sessionId: string): Promise<ListedSession | null>
   /** The ids next to this one, in their order. */
   neighbours(sessionId: string): Promise<string[]>
+  /** The names of the agents that have sessions, in their order: the first 100. */
+  agentNames(): Promise<string[]>
   /** Sessions whose status is `error`, by creation, newest first. */
   inError(filter: InErrorFilter, paging: Paging): Promise<Rows<SessionInError>>
   /** The open sessions by what they need, most urgent first. */
@@ -119,6 +121,7 @@ export function listsOf({ database, schema, reading, logger }: ListNeeds): Lists
     sessions: paged(SESSIONS),
     session: (sessionId) => reading(() => findSession(database, schema, sessionId)),
     neighbours: (sessionId) => reading(() => findNeighbours(database, schema, sessionId)),
+    agentNames: () => reading(() => findAgentNames(database, schema)),
     inError: paged(IN_ERROR),
     overview: (filter) => reading(() => database.snapshot((at) => readOverview(at, schema, filter))),
     unfinished: (filter) => reading(() => readUnfinished(database, schema, filter)),
