@@ -8,6 +8,7 @@ import type { Alarms } from './alarms.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
 import type { Inheritance } from './inherited.ts'
+import type { CallWaits } from './calls/call-waits.ts'
 import type { LateResults } from './calls/late-results.ts'
 import type { Pacing } from './pacing.ts'
 import type { ServingWatch } from './awaiting-worker.ts'
@@ -23,6 +24,7 @@ export interface Session {
   stopping: Stopping
   alarms: Alarms
   late: LateResults
+  waits: CallWaits
   pacing: Pacing
   /** The previous execution. */
   previous: string | undefined

@@ -112,7 +112,7 @@ function isBetweenTurns(decision: SessionStep): boolean {
 }
 
 async function carryOut(session: Session, decision: Exclude<SessionStep, { do: 'wait' }>): Promise<void> {
-  const { journal, serving, pacing, alarms, late, inherited, flushing } = session
+  const { journal, serving, pacing, alarms, late, waits, inherited, flushing } = session
   switch (decision.do) {
     case 'start_run': {
       const { messageId, intent } = decision.message
@@ -141,7 +141,9 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
     case 'run_calls':
       if (session.stopping.isRequested()) inherited.settle(journal, decision.calls)
       return inRun(session, async (run) => {
-        await Promise.all(decision.calls.map((call) => runToolCall({ journal, serving, pacing, run, alarms, late, inherited }, call)))
+        await Promise.all(
+          decision.calls.map((call) => runToolCall({ journal, serving, pacing, run, alarms, late, waits, inherited }, call)),
+        )
       })
     case 'end_hooks':
       return runEndHooks(session, decision)

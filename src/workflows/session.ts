@@ -35,12 +35,12 @@ import type {
   SessionStart,
   SessionSummary,
   UnpauseAnswer,
+  LiveState,
   Unopened,
 } from '../session/protocol/protocol.ts'
 import { requestOf } from '../session/protocol/requests.ts'
 import { snapshotOf, summaryOf } from '../session/fold/snapshot.ts'
 import { currentDetailsOf } from '../session/watching/current-details.ts'
-import type { SessionState } from '../session/state.ts'
 import { startAlarms } from './alarms.ts'
 import { describeBy } from './current-details.ts'
 import { startFlushing } from './flushing.ts'
@@ -63,6 +63,7 @@ import { type Resets, watchResets } from './resets.ts'
 import { cancel, type CurrentExecution, doWaiting, interrupt, signalled } from './signals.ts'
 import { serve } from './session-loop.ts'
 import { NOT_SERVED_AFTER_MS, startServing } from './awaiting-worker.ts'
+import { startCallWaits } from './calls/call-waits.ts'
 import { readStart } from './opening/start.ts'
 import { startStopping } from './stopping.ts'
 import { defined } from '../session/defined.ts'
@@ -72,7 +73,7 @@ const PAGE_BYTES = 1_000_000
 
 const NOTHING_REPEATED: RepeatedRequests = { signals: [], updates: [] }
 
-const stateQuery = defineQuery<SessionState | Unopened>(QUERIES.state)
+const stateQuery = defineQuery<LiveState | Unopened>(QUERIES.state)
 const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery?]>(QUERIES.events)
 const recoverUpdate = defineUpdate<SessionSummary | Unopened, [RecoverRequest]>(UPDATES.recover)
 const resumeUpdate = defineUpdate<SessionSummary>(UPDATES.resume)
@@ -120,7 +121,9 @@ const shownOf = ({ session, before }: CurrentExecution): Session | undefined => 
 function answerQueries(execution: CurrentExecution): void {
   setHandler(stateQuery, () => {
     const shown = shownOf(execution)
-    return shown ? snapshotOf(shown.journal.state) : execution.opening.state()
+    if (!shown) return execution.opening.state()
+    const callWaits = shown.waits.all()
+    return { ...snapshotOf(shown.journal.state), ...(callWaits.length > 0 && { callWaits }) }
   })
   setHandler(eventsQuery, (raw) => {
     const shown = shownOf(execution)
@@ -238,6 +241,7 @@ function sessionOf(
     stopping,
     alarms,
     late: startLateResults(),
+    waits: startCallWaits(),
     pacing: startPacing(),
     closing,
     previous,

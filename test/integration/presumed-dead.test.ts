@@ -9,7 +9,9 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { type Partition, startPartition } from '../support/partition.ts'
 import { answersIn, use } from '../support/scenes.ts'
-import { gate } from '../support/until.ts'
+import { gate, until } from '../support/until.ts'
+import { linesOfReport } from '../../src/cli/reporting.ts'
+import { OVERDUE_GRACE_MS } from '../../src/session/overdue.ts'
 
 const TIMEOUT_MS = 14_000
 /** How long the call waits for a slot: longer than the grace that is added to its timeout. */
@@ -102,7 +104,17 @@ it('an external body that started late is not verified before its own time is up
   // Otherwise the server would reserve the session for the worker that is cut off until that worker's time is up, too.
   const { namespace } = here.stack
   await here.temporal.workflowService.resetStickyTaskQueue({ namespace, execution: { workflowId: `pawl:${session.id}` } })
+  const wait = await until(
+    'the status says when it is verified',
+    async () => (await session.status()).waitsFor.find((one) => one.for === 'verification'),
+    30_000,
+  )
+  expect(wait).toMatchObject({ callId: 't_1_1_0', tool: 'pay', reason: expect.stringContaining('may be running until then') })
+  // The tool's timeout, and the grace of a body that ignores it.
+  expect((wait.until ?? 0) - (wait.since ?? 0)).toBe(TIMEOUT_MS + OVERDUE_GRACE_MS)
+  expect(linesOfReport(await session.status()).join('\n')).toMatch(/waits for +the verification of pay \(t_1_1_0\), .*until .*\(in \d+ s\)/)
   expect(await run.result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
+  expect(Date.now()).toBeGreaterThanOrEqual(wait.until ?? Number.POSITIVE_INFINITY)
   expect(effects).toEqual(['cut'])
   expect(verified).toEqual([{ happened: true }])
   expect(ofType(await eventsOf(session), 'tool_resolved')).toMatchObject([{ by: 'verify', happened: true }])

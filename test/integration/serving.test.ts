@@ -108,11 +108,17 @@ describe.concurrent('a tool that no worker has any longer', () => {
           ]),
         ],
       })
-      const session = own.pawl.session(undefined, { agent: name, notServedAfter: '300ms' })
+      const session = own.pawl.session(undefined, { agent: name, notServedAfter: '5s' })
       const run = await session.send('go')
       await failing.pass()
       await first.stop()
       const without = await own.startWorker({ agents: [build(name, script, [])] })
+      // At once, and not only with the error.
+      const waits = await until('the status says what it waits for', async () => {
+        const { status, waitsFor } = await session.status()
+        return status === 'running' && waitsFor.every((wait) => wait.for === 'worker') && waitsFor.length > 0 && waitsFor
+      })
+      expect(waits).toMatchObject([{ for: 'worker', callId: 't_1_1_0', tool: 'put', reason: 'a worker that has the tool "put"' }])
       await until('the session is in error', async () => (await session.state()).error?.code === 'agent_not_served')
       await settledLength(own, session.id)
       await without.stop()

@@ -1,7 +1,8 @@
 // A session's state: from its workflow, else from the store; or why neither has it.
-import { queryState } from '../../connect/session-queries.ts'
+import { queryLiveState } from '../../connect/session-queries.ts'
 import { fold } from '../../session/fold/fold.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
+import type { CallWait } from '../../session/watching/waits.ts'
 import { whyUnavailable } from './hold-ups.ts'
 import { pagesOf } from './past.ts'
 import type { EventSource } from './events.ts'
@@ -11,8 +12,8 @@ const QUERY_TIMEOUT_MS = 5_000
 
 /** What the workflow answered. */
 export type WorkflowAnswer =
-  | { state: SessionState; failed?: undefined; error?: undefined }
-  | { state?: undefined; failed?: unknown; error?: SessionError }
+  | { state: SessionState; waits: readonly CallWait[]; failed?: undefined; error?: undefined }
+  | { state?: undefined; waits?: undefined; failed?: unknown; error?: SessionError }
 
 /** The state, from the workflow or the store. @throws SessionNotFoundError, SessionUnavailableError. */
 export async function readState(source: EventSource): Promise<SessionState> {
@@ -31,8 +32,11 @@ export async function readState(source: EventSource): Promise<SessionState> {
 /** Asks the workflow. */
 export async function liveState({ client, sessionId }: Pick<EventSource, 'client' | 'sessionId'>): Promise<WorkflowAnswer> {
   try {
-    const answer = await queryState(client, sessionId, QUERY_TIMEOUT_MS)
-    if ('v' in answer) return { state: answer }
+    const answer = await queryLiveState(client, sessionId, QUERY_TIMEOUT_MS)
+    if ('v' in answer) {
+      const { callWaits: waits = [], ...state } = answer
+      return { state, waits }
+    }
     return answer.error ? { error: answer.error } : {}
   } catch (failed) {
     return { failed }

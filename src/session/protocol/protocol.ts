@@ -8,6 +8,7 @@ import type { RecoveryStrategy } from '../agent-facts.ts'
 import type { SessionEvent, Target, Unreplayable, Watermark } from '../events.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { Paused, SessionError, SessionState } from '../state.ts'
+import type { CallWait } from '../watching/waits.ts'
 
 /** Workflow type of a session. */
 export const WORKFLOW_TYPE = 'pawlSession'
@@ -130,6 +131,9 @@ export interface RecoverRequest {
 
 /** A short summary of a session: the answer of the updates `resume` and `recover`. The query `state` returns more. */
 export type SessionSummary = Pick<SessionState, 'sessionId' | 'agent' | 'status' | 'seq' | 'run' | 'turns' | 'error'>
+
+/** The answer of the query `state`. `callWaits`: what calls wait for that no event says. */
+export type LiveState = SessionState & { callWaits?: CallWait[] }
 
 /** The answer of the query `state` before the session is open. `error`: the reason, if opening takes a long time. */
 export type Unopened = { status: 'loading'; error?: undefined } | { status: 'error'; error: SessionError }

@@ -9,6 +9,7 @@ const WHO: Record<SessionWait['for'], string> = {
   model: 'the model',
   tool: 'the tool',
   next_attempt: 'its next attempt',
+  verification: 'the verification of',
   message: 'a message',
 }
 

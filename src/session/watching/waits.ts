@@ -8,11 +8,14 @@ import type { BudgetRaise } from '../spending/spend.ts'
 
 /** One thing that a session waits for. Times are milliseconds since 1970. */
 export interface SessionWait {
-  /** Who or what ends the wait. `next_attempt`: pawl itself, at the time `until`. */
-  for: 'person' | 'client' | 'worker' | 'postgres' | 'model' | 'tool' | 'next_attempt' | 'message'
+  /**
+   * Who or what ends the wait. `next_attempt`: pawl itself, at the time `until`. `verification`: the same; only then can it tell whether a
+   * call happened, because its attempt was lost and may still be running.
+   */
+  for: 'person' | 'client' | 'worker' | 'postgres' | 'model' | 'tool' | 'next_attempt' | 'verification' | 'message'
   /** What a person or a client must do. */
   to?: 'recover' | 'resolve' | 'approve' | 'answer' | 'resume' | 'unpause' | 'raise'
-  /** For people: why, or what exactly. */
+  /** Why, or what exactly. */
   reason?: string
   /** The limits with which the run could continue, for `raise`. */
   raise?: BudgetRaise[]
@@ -32,7 +35,7 @@ export interface SessionWait {
   worker?: string
   /** When the wait began. */
   since?: number
-  /** When the approval expires, or when pawl makes the next attempt. */
+  /** When the approval expires, or when pawl makes the next attempt or verifies the call. */
   until?: number
 }
 
@@ -46,9 +49,20 @@ export interface PendingStep {
   heldUp?: Pick<SessionWait, 'reason' | 'until'> & { for: 'worker' | 'next_attempt' }
 }
 
+/** What a call waits for, as its workflow knows it; no event says so. */
+export interface CallWait {
+  callId: string
+  for: 'worker' | 'verification'
+  reason: string
+  since: number
+  until?: number
+}
+
 /** What is known besides the state. */
 export interface WaitContext {
   steps: readonly PendingStep[]
+  /** What its workflow says. */
+  calls?: readonly CallWait[]
   /** When the workflow retries a failed attempt. */
   retryAt?: number
 }
@@ -125,15 +139,12 @@ function waitsForSteps(run: RunState, seen: WaitContext | undefined): SessionWai
   if (run.phase !== 'tools') return []
   const running = run.calls.filter(({ status }) => status === 'issued')
   const steps = seen?.steps.filter(({ step }) => step === 'tool') ?? []
-  const calls = running.map(
-    ({ callId, resolution: { tool } }): SessionWait => ({
-      for: 'tool',
-      callId,
-      tool,
-      // The server does not say which step is which call.
-      ...(running.length === 1 && stepOf(steps[0], seen)),
-    }),
-  )
+  const calls = running.map(({ callId, resolution: { tool } }): SessionWait => {
+    const said = seen?.calls?.find((wait) => wait.callId === callId)
+    if (said) return { ...said, tool }
+    // The server does not say which step is which call.
+    return { for: 'tool', callId, tool, ...(running.length === 1 && stepOf(steps[0], seen)) }
+  })
   const held = running.length > 1 ? steps.find(({ heldUp }) => heldUp)?.heldUp : undefined
   return held ? [held, ...calls] : calls
 }

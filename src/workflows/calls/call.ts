@@ -6,6 +6,7 @@ import type { RunState } from '../../session/state.ts'
 import type { Alarms } from '../alarms.ts'
 import type { Journal } from '../journal.ts'
 import type { Inheritance } from '../inherited.ts'
+import type { CallWaits } from './call-waits.ts'
 import type { LateResults } from './late-results.ts'
 import type { Pacing } from '../pacing.ts'
 import type { ServingWatch } from '../awaiting-worker.ts'
@@ -19,6 +20,7 @@ export interface Turn {
   run: RunState
   alarms: Alarms
   late: LateResults
+  waits: CallWaits
   inherited: Inheritance
 }
 

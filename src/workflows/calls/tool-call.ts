@@ -34,6 +34,7 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
   while (await admitted(turn, requested, call)) {
     if (resolution.builtIn) return answerBuiltIn(journal, call)
     const newResolution = await execute(turn, call, attempts, startProgress(journal, where, requested.progress))
+    turn.waits.end(callId)
     if (!newResolution) return
     const { effect } = call.resolution
     call = { ...call, resolution: inPlaceOf(resolution, newResolution) }
@@ -96,6 +97,7 @@ async function admitted(turn: Turn, requested: CallState, call: WorkflowCall): P
  * history.
  */
 async function untilServed(turn: Turn, call: WorkflowCall): Promise<void> {
+  turn.waits.begin(call.callId, { for: 'worker', reason: `a worker that has the tool "${call.tool}"` })
   await turn.serving.notServed(`the tool "${call.tool}"`)
   if (turn.journal.state.status !== 'error') return
   try {
@@ -154,6 +156,7 @@ async function execute(turn: Turn, call: WorkflowCall, attempts: Attempts, progr
       if (lost.how === 'failed' && attempts.used.failures > maxRetries) return fail('tool_failed', lost.message)
       continue
     }
+    if (result.kind !== 'not_begun') turn.waits.end(call.callId)
     attempts.failed(result.failed)
     progress.note(result.attempt, result.progress)
     for (const name of result.milestones ?? []) journal.append({ type: 'milestone_reached', ...where, name })

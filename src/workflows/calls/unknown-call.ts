@@ -24,7 +24,8 @@ export async function settleUnknown(turn: Turn, call: WorkflowCall, attempt: num
   // Even an interrupted run records the outcome of the calls that it had begun.
   return CancellationScope.nonCancellable(async () => {
     const isKnownDead = !lost || (lost.how === 'died' && lost.confirmed)
-    const verdict = (await lateVerdict(turn, call, isKnownDead ? 0 : mayLiveForMs(call.resolution))) ?? (await settled(turn, call, attempt))
+    const aliveMs = isKnownDead ? 0 : mayLiveForMs(call.resolution)
+    const verdict = (await lateVerdict(turn, call, aliveMs, MAY_LIVE)) ?? (await settled(turn, call, attempt))
     if (verdict.kind === 'not_happened') {
       journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: false })
       return 'did_not_happen'
@@ -74,7 +75,7 @@ async function settled(turn: Turn, call: WorkflowCall, attempt: number): Promise
   if (verdict.kind === 'happened') return verdict
   const { settleAfterMs = SETTLE_AFTER_MS } = call.resolution
   const waitMs = verdict.kind === 'not_happened' ? settleAfterMs : 0
-  const late = await lateVerdict(turn, call, waitMs)
+  const late = await lateVerdict(turn, call, waitMs, MAY_ARRIVE)
   if (late) return late
   return waitMs > 0 ? verify(turn, call, attempt) : verdict
 }
@@ -82,9 +83,19 @@ async function settled(turn: Turn, call: WorkflowCall, attempt: number): Promise
 /** The answer of `verify`, or a late result of the worker itself. */
 type VerifyAnswer = VerifyToolResult & { by?: 'worker' }
 
-/** The call's own result, if it arrives within the given time. */
-async function lateVerdict({ late, journal }: Turn, call: WorkflowCall, waitMs: number): Promise<VerifyAnswer | undefined> {
+const MAY_LIVE = 'its worker was lost, and the attempt may be running until then'
+const MAY_ARRIVE = 'its attempt was lost, and its request may arrive until then'
+
+/** The call's own result, if it arrives within the given time. `why`: what else may happen within it. */
+async function lateVerdict(
+  { late, journal, waits }: Turn,
+  call: WorkflowCall,
+  waitMs: number,
+  why: string,
+): Promise<VerifyAnswer | undefined> {
+  if (waitMs > 0) waits.begin(call.callId, { for: 'verification', reason: why, forMs: waitMs })
   const result = await late.of(call.callId, waitMs)
+  waits.end(call.callId)
   if (!result) return undefined
   recordReports(journal, whereOf(call), result)
   return { kind: 'happened', by: 'worker', ...recorded(result) }
@@ -100,11 +111,13 @@ async function verify(turn: Turn, call: WorkflowCall, attempt: number): Promise<
       const verdict = answerIn(await turn.pacing.schedule({ ...inputOf(turn, call), ...eventsOf(turn.journal), attempt }, verifyTool))
       if (verdict.kind !== 'not_begun') {
         turn.serving.served()
+        turn.waits.end(call.callId)
         return verdict
       }
       how = 'again'
       // pawl executes nothing without an answer, so a `verify` that cannot be called counts as one that cannot tell.
       if (turn.serving.isGraceOver()) return { kind: 'cannot_tell', message: 'No worker serves the tool.' }
+      turn.waits.begin(call.callId, { for: 'worker', reason: `a worker that has the tool "${call.tool}"` })
       await turn.serving.notServed(`the tool "${call.tool}"`)
     } catch (error) {
       const lost = whyLost(error)
