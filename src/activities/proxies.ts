@@ -76,7 +76,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     const { prior, progress, untilServed, resolution } = input
     const { attempt, isGivenUp } = count({ prior, progress, ...(untilServed && { uncounted: true }) })
     if (isGivenUp) {
-      const message = 'This call was given up, because too many worker processes died during it.'
+      const message = 'This call was given up, because too many executors died during it.'
       return { kind: 'failed', attempt: attempt.number, code: 'worker_died', message, failed: attempt.failed }
     }
     const order = orderOf('executeTool', input, attempt, {
@@ -136,7 +136,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
 }
 
 function givenUp(what: string, { failed }: CountedAttempt['attempt']) {
-  const reason = `Too many worker processes died during ${what}.`
+  const reason = `Too many executors died during ${what}.`
   return { kind: 'failed', code: 'worker_died', reason, ...(failed.length > 0 && { failed }) } as const
 }
 

@@ -24,7 +24,7 @@ export interface FailedAttempt {
   retryable: boolean
   /** Milliseconds until the next attempt, if one followed. */
   nextDelayMs?: number
-  /** The worker process (`host:pid`), if known. */
+  /** The executor (`host:pid`), if known. */
   worker?: string
   /** For a model call: the `name` of the model that failed, if one was called. */
   model?: string

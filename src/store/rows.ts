@@ -98,7 +98,7 @@ export interface ToolCallRow {
   effectId: string | null
   /** The call whose result it received instead of being executed. */
   replayOf: string | null
-  /** The worker process (`host:pid`); null: not known. */
+  /** The executor (`host:pid`); null: not known. */
   worker: string | null
   /** When the model asked for it. */
   issuedAt: Date
@@ -130,7 +130,7 @@ export interface ErrorRow {
   stack: string | null
   /** Whether another attempt was allowed. */
   retryable: boolean
-  /** The worker process (`host:pid`); null: not known. */
+  /** The executor (`host:pid`); null: not known. */
   worker: string | null
   /** The model that failed; null: it was not a model. */
   model: string | null

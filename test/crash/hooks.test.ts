@@ -120,7 +120,7 @@ describe('a hook whose process ends while it runs', () => {
     expect((await (await session.send('and now?')).result({ timeout: '120s' })).text).toBe('done')
     expect(count(await ran(), 'postToolUse in turn 1')).toBe(5)
     const [ended] = ofType(await eventsOf(session), 'hooks_ended')
-    const message = expect.stringMatching(/^The hooks were tried 5 times, and the last worker died: Worker .* died/) as string
+    const message = expect.stringMatching(/^The hooks were tried 5 times, and the last worker died: Executor .* died/) as string
     expect(ended?.error).toEqual({ code: 'worker_died', message })
     const { hooks } = await recorded(session)
     expect(hooks.slice(5).map(({ run: of, hook }) => `${hook} of run ${of}`)).toEqual(

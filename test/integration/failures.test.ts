@@ -293,7 +293,7 @@ describe('failures', () => {
   })
 
   it('failures of a model do not include deaths of the worker that asked it, which count against a tool', async () => {
-    const died = { ...failedAttempt(1), class: 'WorkerDied', code: 'crash', message: 'Worker host:1 died.' }
+    const died = { ...failedAttempt(1), class: 'WorkerDied', code: 'crash', message: 'Executor host:1 died.' }
     const frozen = { ...died, attempt: 2, class: 'HeartbeatTimeout' }
     const ofModel = (error: FailedAttempt): EventBody => ({
       type: 'model_attempt_failed',

@@ -7,7 +7,7 @@ import { expect, inject, it } from 'vitest'
 const run = promisify(execFile)
 
 /** Masks what differs from run to run: how long something took, and which process it was. */
-const withoutChance = (text: string): string => text.replaceAll(/\d+ ms/g, 'N ms').replaceAll(/Worker \S+ died/g, 'Worker N died')
+const withoutChance = (text: string): string => text.replaceAll(/\d+ ms/g, 'N ms').replaceAll(/Executor \S+ died/g, 'Executor N died')
 
 it.concurrent.each(['crash-and-resume', 'duplicate-write', 'checkpoint-audit'])('%s prints what its page says', async (name) => {
   const { temporalAddress, databaseUrl } = inject('stack')

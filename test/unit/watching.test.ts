@@ -185,11 +185,11 @@ describe('what a person is told', () => {
     died(2, null, [{ sessionId: 's', call: 'c' }])
     died(4, 0, [{ sessionId: 's', call: 'c' }])
     expect(written).toEqual([
-      'worker 1 started\n',
+      'executor 1 started\n',
       'reloaded agents.ts in 0.6 s\n',
       'agents.ts was not reloaded: x is not defined. Fix the module. The previous code stays in use.\n',
-      'worker 2 died (SIGKILL) during: s c\n',
-      'worker 4 died (exit code 0) during: s c\n',
+      'executor 2 died (SIGKILL) during: s c\n',
+      'executor 4 died (exit code 0) during: s c\n',
     ])
   })
 })

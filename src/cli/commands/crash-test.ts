@@ -33,7 +33,7 @@ export function crashTestCommand(): Command {
         'kinds of faults in random rounds, separated by commas (default: kill,pause,supervisor,pause_supervisor,both,postgres,temporal)',
       ).argParser((text) => text.split(',').map((kind) => kind.trim()) as TroubleKind[]),
     )
-    .option('--processes <n>', 'worker processes (default: 2)', countOf)
+    .option('--processes <n>', 'executors (default: 2)', countOf)
     .option('--json', 'print the result as JSON instead of the table')
     .action(crashTestModule)
 }

@@ -84,7 +84,7 @@ export function announceAsText(hints: (stack: ServedStack) => string[]): Announc
     },
     stopping() {
       isStopping = true
-      say('Stopping: the workers finish their calls. Press Ctrl-C again to stop at once.')
+      say('Stopping: the executors finish their calls. Press Ctrl-C again to stop at once.')
     },
   }
 }
@@ -124,13 +124,13 @@ function hasEnded({ code, calls }: SupervisorEvent & { event: 'worker_died' }): 
 function workerLine(event: SupervisorEvent): string[] {
   switch (event.event) {
     case 'worker_started':
-      return [paint('dim', `worker ${event.pid} started`)]
+      return [paint('dim', `executor ${event.pid} started`)]
     case 'worker_ready':
-      return [paint('dim', `worker ${event.pid} is ready`)]
+      return [paint('dim', `executor ${event.pid} is ready`)]
     case 'worker_died': {
-      if (hasEnded(event)) return [paint('dim', `worker ${event.pid} ended`)]
+      if (hasEnded(event)) return [paint('dim', `executor ${event.pid} ended`)]
       const held = event.calls.map((call) => `${call.sessionId} ${call.tool ?? call.call}`).join(', ')
-      return [paint('red', oneLine(`worker ${event.pid} ${endText(event)}${held && ` during: ${held}`}`))]
+      return [paint('red', oneLine(`executor ${event.pid} ${endText(event)}${held && ` during: ${held}`}`))]
     }
     case 'orchestrator_started':
     case 'orchestrator_ready':

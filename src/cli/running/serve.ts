@@ -39,7 +39,7 @@ export async function serve(options: SuperviseOptions, stack: ServedStack, io: S
       reloads?.begin(supervisor)
       await Promise.race([requests.stop, supervisor.finished, lost])
       if (!requests.stopping()) {
-        throw new CliError('workers_gone', 'All worker processes exited unexpectedly: see the log above for the reason.')
+        throw new CliError('workers_gone', 'All executors exited unexpectedly: see the log above for the reason.')
       }
     }
     announcer.stopping()

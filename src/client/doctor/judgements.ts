@@ -243,7 +243,7 @@ export function judgeSteps(check: 'models' | 'tools', all: readonly FailingStep[
 function toolAdvice(failing: readonly FailingStep[]): string {
   const died = failing.every(({ newest }) => newest.startsWith('WorkerDied'))
   const lists = `\`${SUGGESTIONS.listErrors('all')}\` lists the attempts`
-  if (died) return `A worker process ended during these calls: its log says why. ${lists}.`
+  if (died) return `An executor died during these calls: its log says why. ${lists}.`
   return `Check what the tools call. ${lists}, and \`--json\` has their stack traces.`
 }
 

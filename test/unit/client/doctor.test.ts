@@ -213,9 +213,9 @@ describe('the doctor', () => {
     ],
     [
       'a tool whose worker died',
-      judgeSteps('tools', [{ ...TOOL, succeeded: 0, succeededAt: null, newest: 'WorkerDied: Worker h:1 died.' }], NOW),
+      judgeSteps('tools', [{ ...TOOL, succeeded: 0, succeededAt: null, newest: 'WorkerDied: Executor h:1 died.' }], NOW),
       'warn',
-      /A worker process ended during these calls: its log says why/,
+      /An executor died during these calls: its log says why/,
     ],
     ['sessions of which only one needs a person', judgeSessions({ ...NEEDS, nothing: 5, approval: 1 }), 'ok', /1 need a person/],
     ['sessions that need a person', judgeSessions({ ...NEEDS, recovery: 2, resolution: 1 }), 'warn', /3 need a person.*pawl status/],

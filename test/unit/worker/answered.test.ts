@@ -32,7 +32,13 @@ describe('an answer whose executor dies', () => {
     await answers(one)
     await one.die()
     const failed = [
-      { attempt: 1, class: 'WorkerDied', message: 'Worker host:1001 died (crash) during model:1:1.', retryable: true, worker: 'host:1001' },
+      {
+        attempt: 1,
+        class: 'WorkerDied',
+        message: 'Executor host:1001 died (crash) during model:1:1.',
+        retryable: true,
+        worker: 'host:1001',
+      },
     ]
     expect(ordersOf(two)).toMatchObject([{ answer: ANSWER, attempt: { number: 2, failed }, ticket: { report: { attempt: 2, failed } } }])
     expect(leases.get('model:1:1')?.recorded).toEqual([{ attempt: 2, failed }])

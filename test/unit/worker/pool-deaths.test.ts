@@ -31,7 +31,7 @@ describe('an executor that dies', () => {
     await one.ask({ ask: 'begin', job })
     await one.say({ type: 'progress', job, value: { done: 3 } })
     await one.die()
-    expect(seen.error).toMatchObject({ type: 'WorkerDied', nonRetryable: true, message: 'Worker host:1001 died (crash) during a.' })
+    expect(seen.error).toMatchObject({ type: 'WorkerDied', nonRetryable: true, message: 'Executor host:1001 died (crash) during a.' })
     expect(ofDeath(seen.error)).toEqual({
       attempt: 1,
       begun: true,

@@ -46,7 +46,7 @@ export function diedUnseen(kind: JobKind, report: AttemptReport, worker: string)
   return ApplicationFailure.create({
     type: 'WorkerDied',
     nonRetryable: !isQuestion(kind),
-    message: `Worker ${worker} died (crash) together with its orchestrator.`,
+    message: `Executor ${worker} died (crash) together with its orchestrator.`,
     details: [details],
   })
 }
@@ -64,7 +64,7 @@ export function deadAttempt({ attempt, ticket }: JobOrder, worker: string, cause
 }
 
 function deathIn({ subject }: Ticket, worker: string, cause: DeathReport['cause']): string {
-  return `Worker ${worker} died (${cause}) during ${nameOfSubject(subject)}.`
+  return `Executor ${worker} died (${cause}) during ${nameOfSubject(subject)}.`
 }
 
 /**
