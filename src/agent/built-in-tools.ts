@@ -10,11 +10,6 @@ import { PLAN_DEFINITIONS } from './plan-tools.ts'
 
 type HasBuiltIns = Pick<Agent, 'plan' | 'memory' | 'output'>
 
-/** Whether the name belongs to one of pawl's own tools, even if the agent does not have that tool. */
-export function isReserved(name: string): boolean {
-  return isPlanTool(name) || isMemoryTool(name) || name === OUTPUT_TOOL
-}
-
 /** The definitions of pawl's own tools that the agent's model receives. */
 export function builtInTools({ plan, memory, output }: HasBuiltIns): ToolDefinition[] {
   return [

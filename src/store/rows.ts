@@ -78,7 +78,7 @@ export interface ToolCallRow {
   index: number
   /** The tool's name. */
   tool: string
-  /** The tool's effect. */
+  /** The tool's effect. `read` for pawl's own tools, which change only the session. */
   effect: string
   /** The idempotency key; null for a `read`. */
   key: string | null

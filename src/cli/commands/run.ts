@@ -1,4 +1,5 @@
 // `pawl run <session> [run]`: the calls of one run, and what each recovery strategy would keep and redo.
+import { effectText } from '../../session/built-in-tools/reserved.ts'
 import { Command } from 'commander'
 import type { RunReport } from '../../client/index.ts'
 import { linesOfRecovery } from '../chat/lines.ts'
@@ -16,7 +17,7 @@ import type { CallOptions } from '../../session/recovery/selective.ts'
 const CALLS: Column<ReportedCall>[] = [
   { name: 'call', of: (row) => row.callId, whole: true },
   { name: 'tool', of: (row) => row.tool },
-  { name: 'effect', of: (row) => row.effect, optional: true },
+  { name: 'effect', of: effectText, optional: true },
   { name: 'status', of: (row) => row.status, status: true },
   { name: 'attempts', of: (row) => row.attempts, right: true },
   { name: 'began', of: (row) => (row.startedAt === null ? null : new Date(row.startedAt)), optional: true },

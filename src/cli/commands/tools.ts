@@ -1,4 +1,5 @@
 // `pawl tools`: tool calls, for example all with an unknown outcome.
+import { effectText } from '../../session/built-in-tools/reserved.ts'
 import type { Command } from 'commander'
 import type { ListedToolCall } from '../../client/index.ts'
 import type { ToolCallStatus } from '../../session/call-facts.ts'
@@ -32,7 +33,7 @@ export const CALL_COLUMNS: Column<ListedToolCall>[] = [
   { name: 'session', of: (row) => row.sessionId, whole: true },
   { name: 'call', of: (row) => row.callId, whole: true },
   { name: 'tool', of: (row) => row.tool },
-  { name: 'effect', of: (row) => row.effect, optional: true },
+  { name: 'effect', of: effectText, optional: true },
   { name: 'status', of: (row) => row.status, status: true },
   { name: 'attempt', of: (row) => row.attempt, right: true, optional: true },
   { name: 'effect id', of: (row) => row.effectId, optional: true },

@@ -29,7 +29,7 @@ export interface ReportedCall {
   callId: string
   /** The tool's name. */
   tool: string
-  /** The tool's effect. */
+  /** The tool's effect. `read` for pawl's own tools, which change only the session. */
   effect: string
   /** The call's status. */
   status: ToolCallStatus | 'requested' | 'awaiting_resolution'

@@ -135,7 +135,7 @@ create table {schema}.tool_calls (
   turn integer not null,
   call_index integer not null,
   tool text not null,
-  effect text,
+  effect text,                              -- of pawl's own tools: read, because they change only the session
   idempotency_key text,
   input jsonb,
   input_digest text,
