@@ -248,7 +248,8 @@ it('pawl memory shows the blocks, and all versions', async () => {
       .map((line) => JSON.parse(line) as unknown)
   const listed = async (...args: string[]) => (await runPawl(args, { cwd: tmpdir(), env })).stdout
   // It changes the session, and nothing outside.
-  for (const list of [await listed('tools', id, '--wide'), await listed('run', id, '1')]) expect(list).toMatch(/memory_append +session +completed/)
+  for (const list of [await listed('tools', id, '--wide'), await listed('run', id, '1')])
+    expect(list).toMatch(/memory_append +session +completed/)
   expect(await shown()).toBe('customer (25 of 200 characters)\nLives in Bonn.\nLikes tea.\nnotes (0 of 30 characters)\n')
   expect(lines(await shown('--json'))).toEqual(await session.memory())
   expect(lines(await shown('--versions', '--json'))).toEqual(await session.memoryVersions())

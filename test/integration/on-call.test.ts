@@ -130,6 +130,25 @@ it('a worker that has just stopped is missed as soon as a task waits, not after 
   )
 }, 90_000)
 
+it('a worker that has stopped while it was idle is shown with how long ago it was last seen', async () => {
+  const queue = `idle-${randomUUID().slice(0, 8)}`
+  const worker = await here.startWorker({ agents: [player.agent], taskQueue: queue })
+  const status = async () => (await runPawl(['status', '--schema', schema, '--task-queue', queue], place())).stdout
+  expect(await status()).not.toContain('last seen')
+  await worker.stop()
+  const stopped = Date.now()
+  const said = await until(
+    'it is quiet',
+    async () => /1 worker on task queue "idle-\w+", last seen (\d+) s ago/.exec(await status()),
+    45_000,
+  )
+  // The server counts its last poll, which began before it stopped.
+  expect(Number(said[1]) * 1_000).toBeGreaterThanOrEqual(10_000)
+  expect(Date.now() - stopped).toBeLessThan(45_000)
+  const { stdout } = await runPawl(['agents', '--schema', schema, '--task-queue', queue], place())
+  expect(stdout).toMatch(/^worker +build +last seen\npawl:\S+ +pawl@\S+ +\d+ s ago\n/)
+}, 90_000)
+
 it('a paused session that has messages does not wait for one, and a decision about its call takes effect once it continues', async () => {
   let isLost = false
   const body = () => {

@@ -129,11 +129,11 @@ describe('the query commands', () => {
   it('the query commands list the workers, and the agents that answer', async () => {
     const queue = ['--task-queue', here.taskQueue]
     expect((await run(['agents', ...queue])).stdout).toMatch(
-      /^worker +build\npawl:\S+ +pawl@\S+\n\nagent +served +active +waiting for a worker +last answer\n/,
+      /^worker +build +last seen\npawl:\S+ +pawl@\S+ .+\n\nagent +served +active +waiting for a worker +last answer\n/,
     )
     expect(await json(['agents', ...queue])).toEqual(
       expect.arrayContaining([
-        { worker: expect.stringMatching(/^pawl:/), build: expect.stringMatching(/^pawl@/) },
+        { worker: expect.stringMatching(/^pawl:/), build: expect.stringMatching(/^pawl@/), lastSeen: expect.any(Number) },
         expect.objectContaining({ agent: 'player', served: 'yes' }),
       ]),
     )

@@ -10,6 +10,8 @@ import type { HealthCheck } from '../../client/doctor/report.ts'
 interface ServingWorker {
   identity: string
   build: string
+  /** When it last polled. */
+  at: number
 }
 
 interface KnownAgent {
@@ -22,6 +24,7 @@ interface KnownAgent {
 const WORKERS: Column<ServingWorker>[] = [
   { name: 'worker', of: ({ identity }) => identity, whole: true },
   { name: 'build', of: ({ build }) => build },
+  { name: 'last seen', of: ({ at }) => new Date(at) },
 ]
 
 const AGENTS: Column<KnownAgent>[] = [
@@ -55,7 +58,7 @@ async function agents(options: DeploymentOptions & { json?: true }): Promise<voi
   const known = (of('agents')?.details as KnownAgent[] | undefined) ?? []
   if (unseen.length > 0) process.exitCode = 1
   if (options.json) {
-    for (const { identity, build } of workers) say(JSON.stringify({ worker: identity, build }))
+    for (const { identity, build, at } of workers) say(JSON.stringify({ worker: identity, build, lastSeen: at }))
     for (const agent of known) say(JSON.stringify({ ...agent, served: servedText(agent) }))
     for (const { check, measured } of unseen) say(JSON.stringify({ unseen: check, measured }))
     return

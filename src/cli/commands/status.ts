@@ -118,12 +118,22 @@ function linesOfStatus(status: DeploymentStatus): string[] {
   return [
     headOf(status),
     ...(workers === 0 ? [paint('red', unpolled)] : []),
+    ...quietLine(status),
     ...notSeen.map((sentence) => paint('yellow', oneLine(withPlaces(sentence), 400))),
     ...(rows.length > 0 ? ['', ...linesOfTable(COLUMNS, rows, { width: process.stdout.columns ?? UNCUT })] : []),
     ...(rows.length < all ? [paint('dim', `(${all - rows.length} more: --limit)`)] : []),
     ...(rows.some(({ needs }) => needs !== 'nothing' && needs !== 'answer' && needs !== 'plan')
       ? ['', paint('dim', `\`${here(SUGGESTIONS.statusOf())}\` has the command for each.`)]
       : []),
+  ]
+}
+
+/** Temporal learns of the death of an idle worker only when its poll ends. */
+function quietLine({ workers, quietSince, taskQueue }: DeploymentStatus): string[] {
+  if (quietSince === null || workers === null) return []
+  const ago = durationText(Math.max(0, Date.now() - quietSince))
+  return [
+    paint('dim', `${counted(workers, 'worker')} on task queue "${taskQueue}", last seen ${ago} ago (an idle one is seen once a minute)`),
   ]
 }
 

@@ -7,7 +7,7 @@ import { openStore, type OverviewFilter, type StatusOverview, type Store } from 
 import { checkConnect, type ConnectOptions } from '../connect-options.ts'
 import { temporalClient } from '../connecting.ts'
 import { overviewFilter, type OverviewOptions } from '../queries/list-options.ts'
-import { pollingAt } from './judgements.ts'
+import { isQuiet, pollingAt } from './judgements.ts'
 import { endedAmong, heldUpAmong, type OpenSession, openSessions } from './open-sessions.ts'
 import { placeOf, type DeploymentPlace } from './place.ts'
 import { queueFacts } from './temporal-facts.ts'
@@ -26,6 +26,11 @@ export interface DeploymentStatus {
   taskQueue: string
   /** How many worker processes poll the task queue; null: not seen. Without any, nothing continues. */
   workers: number | null
+  /**
+   * When one of them last polled, in milliseconds since 1970, if that is 10 s ago or more; otherwise null. An idle worker polls once a minute,
+   * and one that has died idle counts for up to 75 s after its last poll, unless a task waits.
+   */
+  quietSince: number | null
   /** What could not be seen, and why: sentences. Empty: everything was seen. */
   notSeen: string[]
 }
@@ -67,14 +72,15 @@ async function withStored(place: DeploymentPlace, filter: OverviewFilter, seen: 
   const stored = await seenInStore(place, filter, seen)
   const { taskQueue } = place
   const isSeen = !('error' in seen)
-  const { open, workers } = isSeen ? seen : { open: null, workers: null }
+  const { open, workers, quietSince } = isSeen ? seen : { open: null, workers: null, quietSince: null }
   const heldUp = isSeen ? Object.fromEntries(seen.heldUp) : {}
-  return { ...stored, heldUp, open, taskQueue, workers, notSeen: [...notSeenOn(seen, filter), ...stored.notSeen] }
+  return { ...stored, heldUp, open, taskQueue, workers, quietSince, notSeen: [...notSeenOn(seen, filter), ...stored.notSeen] }
 }
 
 interface Seen {
   open: number
   workers: number
+  quietSince: number | null
   newest: OpenSession[]
   heldUp: ReadonlyMap<string, string>
   client: Client
@@ -96,11 +102,13 @@ async function askTemporal(client: Client, taskQueue: string): Promise<Omit<Seen
   const [queues, { count, newest }] = await Promise.all([queueFacts(client, taskQueue), openSessions(client, taskQueue, COMPARED)])
   const [workflows] = pollingAt(queues, Date.now())
   const workers = workflows?.pollers.length ?? 0
+  const polledAt = Math.max(0, ...(workflows?.pollers ?? []).map(({ at }) => at))
   const heldUp = await heldUpAmong(
     client,
     newest.slice(0, EXAMINED).map(({ sessionId }) => sessionId),
   )
-  return { open: count, workers, newest, heldUp: new Map(heldUp.map(({ sessionId, waitsFor }) => [sessionId, waitsFor])) }
+  const quietSince = workers > 0 && isQuiet(polledAt, Date.now()) ? polledAt : null
+  return { open: count, workers, quietSince, newest, heldUp: new Map(heldUp.map(({ sessionId, waitsFor }) => [sessionId, waitsFor])) }
 }
 
 type InStore = Pick<DeploymentStatus, 'overview' | 'unopened' | 'notSeen'>

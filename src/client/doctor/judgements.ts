@@ -131,9 +131,11 @@ function isUnattended({ pollers, backlog }: QueueFacts, now: number): boolean {
   return pollers.every(({ at }) => at < now - backlog.ageMs - POLLED_BEFORE_MS)
 }
 
-/** How long ago a process polled, if that is long enough to make a reader wonder: an idle one polls once a minute. */
+/** Whether a process has not polled for so long that a reader should know: an idle one polls once a minute, and may have died since. */
+export const isQuiet = (at: number, now: number): boolean => now - at >= SAID_FROM_MS
+
 function lastPollText({ at }: Poller, now: number): string {
-  return now - at < SAID_FROM_MS ? '' : `, last polled ${durationText(now - at)} ago`
+  return isQuiet(at, now) ? `, last polled ${durationText(now - at)} ago` : ''
 }
 
 /** The workers that poll the task queues. `now`: the server's time. */
@@ -143,7 +145,11 @@ export function judgeWorkers(queues: readonly QueueFacts[], now: number): Health
   const [workflows] = alive
   const builds = [...new Set((workflows?.pollers ?? []).map(({ build }) => build))].sort()
   const strangers = pollers.filter(({ identity }) => !identity.startsWith('pawl:')).map(({ identity }) => identity)
-  const details = { orchestrators: (workflows?.pollers ?? []).map(({ identity, build }) => ({ identity, build })), builds, strangers }
+  const details = {
+    orchestrators: (workflows?.pollers ?? []).map(({ identity, build, at }) => ({ identity, build, at })),
+    builds,
+    strangers,
+  }
   const unpolled = alive.filter((queue) => queue.pollers.length === 0).map(({ name, type }) => `"${name}" (${type} tasks)`)
   if (unpolled.length > 0) {
     const gone = unique(queues.flatMap((queue) => queue.pollers)).map(({ identity, at }) => `${identity} ${durationText(now - at)} ago`)
