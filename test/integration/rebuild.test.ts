@@ -407,6 +407,7 @@ describe('pawl rebuild', () => {
     await wipe()
     const human = await run(played.id, '--by', 'ops')
     expect(human).toMatchObject({ code: 0, stderr: '' })
+    expect(human.stdout).toContain('restore them from a backup: blobs, slices, completed_keys,')
     expect(human.stdout).toMatch(new RegExp(`^restored ${played.id}  \\d+ events restored, stored up to \\d+\\n1 session: 1 restored`))
     const again = await run(played.id, '--json')
     const lines = again.stdout

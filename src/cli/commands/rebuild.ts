@@ -1,5 +1,6 @@
 // `pawl rebuild [session]`: restores rows of the side store from Temporal's histories, and reports what is lost.
 import { Command } from 'commander'
+import { NOT_REBUILT } from '../../store/maintenance/not-rebuilt.ts'
 import type { RebuildReport } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { byOption } from '../operator.ts'
@@ -47,8 +48,11 @@ async function rebuild(session: string | undefined, options: RebuildCommandOptio
   )
   const { incomplete, ...sums } = report
   say(json ? JSON.stringify({ event: 'rebuilt', ...sums }) : linesOfReport(report))
+  if (!json && report.events > 0) say(paint('dim', NOT_RESTORED))
   if (incomplete.length > 0 || report.stopped) process.exitCode = 1
 }
+
+const NOT_RESTORED = `Temporal does not have these tables; restore them from a backup: ${Object.keys(NOT_REBUILT).join(', ')}.`
 
 /** Lines for a person; none for a complete session. An error that many sessions share is explained once. */
 function linesOfSession({ sessionId, outcome, events, upTo, missing, missingValues, error }: RebuiltSession, told: Set<string>): string[] {

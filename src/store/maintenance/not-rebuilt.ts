@@ -1,0 +1,15 @@
+// What a rebuild cannot restore, because it is in no history.
+
+/** The tables, with what is lost of each. docs/upkeep.md has the same list. */
+export const NOT_REBUILT = {
+  blobs: 'large values (over 128 KB); their events keep a reference and a preview',
+  slices: 'slice values at earlier checkpoints; workers store those at the next ones',
+  completed_keys: 'keys of effects whose events were pruned',
+  archived_messages: 'messages of pruned sessions; those that a rollback or a recovery archived are restored',
+  stray_events: 'events that were set aside because a session had two pasts',
+  audit: 'records of erasures, prunings and rebuilds',
+  api_keys: 'keys of `pawl serve`',
+  gates: 'waits that providers asked for; workers find them out again',
+  consumers: 'how far the export of traces has come',
+  deltas: 'text of answers that are not recorded yet',
+} as const
