@@ -1,6 +1,6 @@
 // `pawl rebuild [session]`: restores rows of the side store from Temporal's histories, and reports what is lost.
 import { Command } from 'commander'
-import { NOT_REBUILT } from '../../store/maintenance/not-rebuilt.ts'
+import { NOT_REBUILT } from '../../client/admin/not-rebuilt.ts'
 import type { RebuildReport } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { byOption } from '../operator.ts'

@@ -1,7 +1,7 @@
 // The tables that a rebuild cannot restore: the guide has the same list as the command.
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { NOT_REBUILT } from '../../../src/store/maintenance/not-rebuilt.ts'
+import { NOT_REBUILT } from '../../../src/client/admin/not-rebuilt.ts'
 
 const textOf = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 const TABLES = [
