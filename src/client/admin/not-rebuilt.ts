@@ -8,7 +8,7 @@ export const NOT_REBUILT = {
   archived_messages: 'messages of pruned sessions; those that a rollback or a recovery archived are restored',
   stray_events: 'events that were set aside because a session had two pasts',
   audit: 'records of erasures, prunings and rebuilds',
-  api_keys: 'keys of `pawl serve`',
+  api_keys: 'keys of the HTTP interface',
   gates: 'waits that providers asked for; workers find them out again',
   consumers: 'how far the export of traces has come',
   deltas: 'text of answers that are not recorded yet',
