@@ -55,6 +55,7 @@ const OF_REQUESTS: ReadonlySet<SessionEvent['type']> = new Set([
   'session_paused',
   'session_unpaused',
   'budget_raised',
+  'session_closed',
 ])
 
 /** Whether the event says something about requests. */
@@ -77,19 +78,30 @@ export function alreadyStored(requests: readonly Request[], events: readonly Ses
   }
 
   const note = (place: number, seq: number | undefined): void => void (seq !== undefined && stored.set(place, seq))
+  /** The events of messages that were found, and of the newest rollback: it lets messages that it removed be sent again with their ids. */
+  const accepted = new Map<unknown, number>()
+  let rolledBackAt = 0
+
+  function ofMessage(details: Details): number | undefined {
+    const { messageId } = details
+    const seq = take((event) => isMessage(event, details))
+    if (seq !== undefined) accepted.set(messageId, seq)
+    // The same message, sent once more, left no event.
+    const known = accepted.get(messageId)
+    return seq ?? (messageId !== undefined && known !== undefined && known > rolledBackAt ? known : undefined)
+  }
 
   for (const [place, request] of requests.entries()) {
     const details = isObject(request.details) ? (request.details as Details) : {}
-    if (request.kind === 'update')
-      note(
-        place,
-        take((event) => MADE_BY[request.name]?.(event, details) ?? false),
-      )
-    else if (request.name === SIGNALS.message)
-      note(
-        place,
-        take((event) => isMessage(event, details)),
-      )
+    if (request.kind === 'update') {
+      const seq = take((event) => MADE_BY[request.name]?.(event, details) ?? false)
+      if (seq !== undefined && (request.name === UPDATES.rollback || request.name === UPDATES.regenerate)) rolledBackAt = seq
+      note(place, seq)
+    } else if (request.kind === 'cancellation') note(place, events.find(({ type }) => type === 'session_closed')?.seq)
+    else if (request.name === SIGNALS.close) {
+      const seq = take(({ type }) => type === 'session_closed')
+      note(place, seq)
+    } else if (request.name === SIGNALS.message) note(place, ofMessage(details))
   }
   for (const [place, { kind, name, details }] of requests.entries()) {
     if (kind !== 'signal' || name !== SIGNALS.interrupt) continue

@@ -13,7 +13,7 @@ import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
 import type { RepeatedRequests, Succession } from '../calls/activities.ts'
-import { endOf, hasLoaded, readRepeated, readUnstored, type EventsInStore } from './raw-histories.ts'
+import { endOf, hasLoaded, readInherited, readRepeated, readUnstored, type EventsInStore } from './raw-histories.ts'
 
 /** A history of maximum size takes some seconds to replay. */
 const QUERY_TIMEOUT_MS = 30_000
@@ -50,7 +50,13 @@ export async function storeCutOffExecutions(sessionId: string, own: string, need
     Object.assign(succession, rest)
   }
   const last = await needs.store.lastExecution(sessionId)
-  for (const executionId of await sinceLoaded(sessionId, await cutOffBefore(sessionId, { own, last }, needs.client), needs.client)) {
+  const erasedAt = await needs.store.erasedAt(sessionId)
+  const cutOff = await cutOffBefore(sessionId, { own, last, erasedAt }, needs.client)
+  for (const executionId of await sinceLoaded(
+    sessionId,
+    cutOff.filter((id) => id !== named.after),
+    needs,
+  )) {
     const known = named.unreplayable?.executionId === executionId ? named.unreplayable.reason : undefined
     const { unreplayable, answers = [], requests = [] } = await storeEventsOf(sessionId, executionId, needs, known)
     if (unreplayable) succession.unreplayable = unreplayable
@@ -64,9 +70,15 @@ export async function storeCutOffExecutions(sessionId: string, own: string, need
  * The newest of the executions that has loaded the session, and those after it. It has continued without the unstored events of those before
  * it, and has what they passed on.
  */
-async function sinceLoaded(sessionId: string, executions: readonly string[], client: Client): Promise<readonly string[]> {
+async function sinceLoaded(sessionId: string, executions: readonly string[], { client, abandoned }: Needs): Promise<readonly string[]> {
   for (let at = executions.length - 1; at > 0; at--) {
-    if (await hasLoaded(sessionId, executions[at] ?? '', client)) return executions.slice(at)
+    const executionId = executions[at] ?? ''
+    const isLoaded = await hasLoaded(sessionId, executionId, client).catch((error: unknown) => {
+      // A codec may fail for lack of a key.
+      if (!abandoned) throw unreadable(executionId, 'requests', textOf(error), error)
+      return false
+    })
+    if (isLoaded) return executions.slice(at)
   }
   return executions
 }
@@ -81,9 +93,10 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
     if (!(error instanceof CannotLoad)) throw error
   }
   let why: string | undefined
+  const left: Succession = {}
   try {
     const ended = await endOf(sessionId, executionId, client)
-    if (ended === 'unbegun') return await passOn(sessionId, executionId, needs)
+    if (ended === 'unbegun' || ended === 'reset') return await passOn(sessionId, executionId, needs, ended)
     const isFailing = ended === 'failing'
     // A worker of the build that wrote the history may be there, and answers soon. Others never answer, or fail the query.
     const last = await lastEventOf(sessionId, executionId, client, isFailing ? BROKEN_QUERY_TIMEOUT_MS : QUERY_TIMEOUT_MS).catch(
@@ -93,9 +106,11 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
       },
     )
     if (why !== undefined) return await continueWithout(sessionId, executionId, why, needs)
-    if (!last) return await passOn(sessionId, executionId, needs)
+    if (!last) return await passOn(sessionId, executionId, needs, 'unbegun')
+    const inherited = await readInherited(sessionId, executionId, client)
+    if (inherited.length > 0) left.answers = inherited
     const head = (await store.head(sessionId)) ?? { seq: 0, digest: '' }
-    if (last.to.seq <= head.seq) return {}
+    if (last.to.seq <= head.seq) return left
     const target = { sessionId, executionId, epoch: last.epoch, watermark: last.to }
     for await (const entries of reader.parts(target, head, client)) await store.flush(sessionId, last.epoch, entries, { executionId })
     logger.warn(
@@ -119,7 +134,7 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
       throw error instanceof CannotLoad ? error : unreadable(executionId, 'events', textOf(error), error)
     }
   }
-  return {}
+  return left
 }
 
 /**
@@ -140,18 +155,27 @@ async function continueWithout(sessionId: string, executionId: string, reason: s
 }
 
 /**
- * What an execution that never opened received. The store does not know that execution if one before it could not be replayed: that one is
- * read again, too.
+ * What an execution received that never opened. The store does not know that execution if one before it could not be replayed: that one is
+ * read again, too. After a reset, the server had sent it what another one had carried out.
+ * @throws CannotLoad `execution_unreadable` if something else would be lost.
  */
-async function passOn(sessionId: string, executionId: string, { store, client }: Needs): Promise<Succession> {
-  const { received } = await readUnstored(sessionId, executionId, storedIn(store, sessionId, -1), client)
+async function passOn(sessionId: string, executionId: string, needs: Needs, ended: 'unbegun' | 'reset'): Promise<Succession> {
+  const { store, client, abandoned } = needs
+  const { seq = 0 } = (await store.head(sessionId)) ?? {}
+  const events = { ...storedIn(store, sessionId, seq), areOthers: ended === 'unbegun' }
+  const { received, lost } = await readUnstored(sessionId, executionId, events, client)
+  if (ended === 'unbegun' && lost !== undefined && !abandoned) throw unreadable(executionId, lost, 'it never opened')
   return { requests: received }
 }
 
 /** Which of the signals and updates that a reset sent again to this execution had been carried out, once the events of the reset one are stored. */
-export async function repeatedAfterReset(sessionId: string, executionId: string, store: Store, client: Client): Promise<RepeatedRequests> {
-  const { seq = 0 } = (await store.head(sessionId)) ?? {}
-  return readRepeated(sessionId, executionId, storedIn(store, sessionId, seq), client)
+export async function repeatedAfterReset(
+  reset: { sessionId: string; executionId: string; after: string | undefined },
+  store: Store,
+  client: Client,
+): Promise<RepeatedRequests> {
+  const { seq = 0 } = (await store.head(reset.sessionId)) ?? {}
+  return readRepeated(reset, storedIn(store, reset.sessionId, seq), client)
 }
 
 function storedIn(store: Store, sessionId: string, upTo: number): EventsInStore {

@@ -22,10 +22,13 @@ interface Ended {
   startedAt: number
 }
 
-/** The executions before `own` that were ended from outside, oldest first. `last`: the one that loaded the session last, from the store. */
+/**
+ * The executions before `own` that were ended from outside, oldest first. `last`: the one that loaded the session last, from the store.
+ * `erasedAt`: the server may still have executions from before, which must not come back.
+ */
 export async function cutOffBefore(
   sessionId: string,
-  { own, last }: { own: string; last: string | null },
+  { own, last, erasedAt }: { own: string; last: string | null; erasedAt: number | null },
   client: Client,
 ): Promise<string[]> {
   // This execution has loaded the session before, with all abandoned events.
@@ -34,7 +37,7 @@ export async function cutOffBefore(
   const end = known && (await endOfChain(sessionId, known, client))
   const listed = await listedBefore(sessionId, own, { mayBeFirst: last === null }, client)
   const described = await Promise.all(listed.filter((id) => id !== end?.executionId).map((id) => describe(sessionId, id, client)))
-  const since = known?.startedAt ?? 0
+  const since = Math.max(known?.startedAt ?? 0, erasedAt ?? 0)
   return [end, ...described]
     .filter((one) => one !== undefined)
     .filter(({ status, startedAt }) => CUT_OFF.includes(status) && startedAt >= since)

@@ -26,41 +26,51 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
   const needs = { store, reader, client, logger, abandoned: input.abandoned === true }
   const found = await storeCutOffExecutions(sessionId, runId, needs, input)
   const mistaken = input.mistaken === undefined ? [] : await readMistaken(sessionId, input.mistaken, client)
-  const succession = await withinLimits({ ...found, requests: [...mistaken, ...(found.requests ?? [])] }, input.abandoned)
+  const { succession, again } = withinLimits({ ...found, requests: [...mistaken, ...(found.requests ?? [])] }, input.abandoned)
   // From here on, the store knows that this execution has the remaining events of earlier ones. What this activity alone passes on must be
   // found again if its worker dies now: the store then learns of this execution with its first events.
-  const isPassedOn = succession.answers || succession.requests || succession.unreplayable
+  const isPassedOn = succession.answers || succession.requests || succession.unreplayable || again.length > 0
   const resumed = await store.resume(sessionId, isPassedOn ? undefined : runId)
+  // Last, because each retry sends them again. They arrive after the others, and messages count once.
+  for (const { name, details } of again) await client.workflow.getHandle(workflowIdOf(sessionId)).signal(name, details)
   if (!resumed) return { ...succession, found: false }
   const { warnings, ...past } = resumed
   for (const warning of warnings) logger.warn({ session: sessionId }, warning)
-  const repeated = input.after === undefined ? undefined : await repeatedAfterReset(sessionId, runId, store, client)
+  // Updates that the reset execution completed are done, unless its events are lost.
+  const after = succession.unreplayable ? undefined : input.after
+  const reset = { sessionId, executionId: runId, after }
+  const repeated = input.after === undefined ? undefined : await repeatedAfterReset(reset, store, client)
   const besides = { ...succession, ...defined({ repeated }) }
   if ('state' in past) return { ...besides, found: true, state: snapshotOf(past.state), digest: past.digest }
   return { ...besides, found: true, ...past }
 }
 
 /**
- * Signals for which the result has no room are sent to this execution again. They arrive after the others, and messages count once.
+ * What the result has room for, and the signals to send to this execution again.
  * @throws CannotLoad `execution_unreadable` if the rest is too large, and no person has abandoned it.
  */
-async function withinLimits({ requests = [], ...rest }: Succession, abandoned: boolean | undefined): Promise<Succession> {
-  const { client, sessionId } = currentSession()
+function withinLimits(
+  { requests = [], ...rest }: Succession,
+  abandoned: boolean | undefined,
+): { succession: Succession; again: PriorRequest[] } {
   const kept: PriorRequest[] = []
+  const again: PriorRequest[] = []
   let left = MAX_PASSED_ON_BYTES - jsonBytes(rest)
-  let isFull = false
   for (const one of requests) {
     const bytes = jsonBytes(one)
-    isFull ||= bytes > left
-    if (isFull && one.kind === 'signal') {
-      await client.workflow.getHandle(workflowIdOf(sessionId)).signal(one.name, one.details)
+    if (one.kind === 'signal' && (again.length > 0 || bytes > left)) {
+      again.push(one)
       continue
     }
     left -= bytes
     kept.push(one)
   }
-  if (left >= 0) return { ...rest, ...(kept.length > 0 && { requests: kept }) }
-  if (abandoned) return defined({ unreplayable: rest.unreplayable })
-  const what = 'results of calls and decisions that are not stored, and together are too large to pass on'
-  throw new CannotLoad('execution_unreadable', `Executions were ended with ${what}.`)
+  if (left >= 0) return { succession: { ...rest, ...(kept.length > 0 && { requests: kept }) }, again }
+  if (!abandoned) {
+    const what = 'results of calls and decisions that are not stored, and together are too large to pass on'
+    throw new CannotLoad('execution_unreadable', `Executions were ended with ${what}.`)
+  }
+  const small = requests.filter(({ kind }) => kind === 'cancellation')
+  const succession = { ...defined({ unreplayable: rest.unreplayable }), ...(small.length > 0 && { requests: small }) }
+  return { succession, again: requests.filter(({ kind }) => kind === 'signal') }
 }

@@ -46,14 +46,16 @@ const MAX_ANSWERS_BYTES = 1_500_000
 const RESET = 20
 
 /**
- * How far an execution was when it was ended. `unbegun`: it has never completed a workflow task, so it made no events. `failing`: its newest
- * task could not be completed. Queries of either fail, or are never answered.
+ * How far an execution was when it was ended. `unbegun`: it has never completed a workflow task, so it made no events; `reset`: neither has
+ * it, since an operator reset another one to an earlier point. `failing`: its newest task could not be completed. Queries of these fail, are
+ * never answered, or answer as if there had been no reset.
  */
-export async function endOf(sessionId: string, executionId: string, client: Client): Promise<'unbegun' | 'failing' | 'ordinary'> {
+export async function endOf(sessionId: string, executionId: string, client: Client): Promise<'unbegun' | 'reset' | 'failing' | 'ordinary'> {
   const { namespace } = client.options
   let isFailing = false
   for await (const event of newestFirst(client.workflowService, { namespace, workflowId: workflowIdOf(sessionId), executionId })) {
     if (event.workflowTaskCompletedEventAttributes) return isFailing ? 'failing' : 'ordinary'
+    if (isReset(event)) return 'reset'
     isFailing ||= event.workflowTaskFailedEventAttributes != null
   }
   return 'unbegun'
@@ -81,8 +83,10 @@ export async function hasLoaded(sessionId: string, executionId: string, client: 
 
 /** The stored events of the session. */
 export interface EventsInStore {
-  /** `seq` of the newest; -1: the session's events do not matter. */
+  /** `seq` of the newest. */
   upTo: number
+  /** Whether none of them can be of the execution's requests. */
+  areOthers?: boolean
   /** Those above a `seq`. */
   after(seq: number): AsyncIterable<SessionEvent>
 }
@@ -97,32 +101,49 @@ export async function readUnstored(sessionId: string, executionId: string, event
   const { at: newest = -1, input } =
     activities.findLast(({ input }) => (watermarkIn(input)?.seq ?? Number.POSITIVE_INFINITY) <= stored) ?? {}
   const loaded = await loadedBy(activities, client)
-  const all = [...passedOnTo(loaded), ...receivedIn(history)]
-  const inProgress = all.filter((one) => isInProgressAt(newest, one))
+  const passed = passedOnTo(loaded)
+  const all = [...passed, ...receivedIn(history).filter(({ kind, id }) => kind !== 'update' || passed.every((one) => one.id !== id))]
   const { carried } = (await startIn(history, client)) ?? {}
+  const carriedUpTo = seqOf(carried)
   const mistaken = carried || loaded ? undefined : startedOf(history)?.continuedExecutionRunId
-  const before = watermarkBefore(inProgress[0]?.at ?? 0, activities)
+  const open = all.filter((one) => isInProgressAt(newest, one) || (isOfEnd(one) && one.at <= newest))
+  const inProgress = [...closingOf(carried), ...open]
+  const before = watermarkBefore(inProgress[0]?.at ?? 0, activities, carriedUpTo)
   const early = await withoutStored(inProgress, events, before, history, client)
-  const late = all.filter((one) => one.at > newest || isOfEnd(one))
-  const later = await withoutStored([...closingOf(carried), ...late], events, watermarkIn(input)?.seq ?? 0, history, client)
-  const passed = await Promise.all([...early, ...later].map((one) => passedOn(one, executionId, client)))
-  const received = [...(mistaken ? await readMistaken(sessionId, mistaken, client) : []), ...passed]
-  const open = activities.filter(({ at, endedAt }) => at > newest || endedAt === undefined || endedAt > newest)
-  const answers = [...(loaded?.answers ?? []), ...(await answersIn(open, client))]
-  const carriedUpTo = carried ? carried.state.seq + (carried.tail?.length ?? 0) : 0
-  const scheduled = open.filter(({ at }) => at > newest)
+  const late = all.filter((one) => one.at > newest)
+  const later = await withoutStored(late, events, watermarkIn(input)?.seq ?? carriedUpTo, history, client)
+  const requests = await Promise.all([...early, ...later].map((one) => passedOn(one, executionId, client)))
+  const received = [...(mistaken ? await readMistaken(sessionId, mistaken, client) : []), ...requests]
+  const unanswered = activities.filter(({ at, endedAt }) => at > newest || endedAt === undefined || endedAt > newest)
+  const answers = [...inheritedBy(carried, loaded), ...(await answersIn(unanswered, client))]
+  const scheduled = unanswered.filter(({ at }) => at > newest)
   const lost =
     newest < 0 && carriedUpTo > stored ? 'events that an earlier execution passed on to it' : lostWith(received, scheduled, answers)
   return { received, answers, lost }
 }
 
+/** What the execution had itself from one that could not be replayed: the answers that it has used match no call or turn that is still open. */
+export async function readInherited(sessionId: string, executionId: string, client: Client): Promise<Inherited[]> {
+  const history = await historyOf(sessionId, executionId, client)
+  const { carried } = (await startIn(history, client)) ?? {}
+  return inheritedBy(carried, await loadedBy(await activitiesIn(history, client), client))
+}
+
+const inheritedBy = (carried: Continuation | undefined, loaded: Succession | undefined): Inherited[] => [
+  ...((carried?.inherited ?? []) as Inherited[]),
+  ...(loaded?.answers ?? []),
+]
+
+/** The newest event that an execution began with. */
+const seqOf = (carried: Continuation | undefined): number => (carried ? carried.state.seq + (carried.tail?.length ?? 0) : 0)
+
 /**
  * Reads which of the requests of this execution were carried out before: an operator reset another one to an earlier point, after which the
- * server sent its requests again.
+ * server sent its requests again. `after`: that one, if all of its events are stored: then the updates that it completed are done, whether
+ * or not they made an event.
  */
 export async function readRepeated(
-  sessionId: string,
-  executionId: string,
+  { sessionId, executionId, after }: { sessionId: string; executionId: string; after: string | undefined },
   events: EventsInStore,
   client: Client,
 ): Promise<RepeatedRequests> {
@@ -134,8 +155,11 @@ export async function readRepeated(
   const settledAt = activities.findLast(({ input }) => watermarkIn(input))?.at ?? -1
   const all = receivedIn(history)
   const perhaps = all.filter((one) => one.at < end && (one.at > settledAt || isInProgressAt(settledAt, one)))
-  const done = await doneOf(perhaps, events, watermarkBefore(perhaps[0]?.at ?? 0, activities), history, client)
-  const repeated = new Set(perhaps.filter((_, place) => done.has(place)))
+  const { carried } = (await startIn(history, client)) ?? {}
+  const settled = watermarkBefore(perhaps[0]?.at ?? 0, activities, seqOf(carried))
+  const done = await doneOf(perhaps, events, settled, history, client)
+  const completed = after === undefined ? [] : completedIn(await historyOf(sessionId, after, client))
+  const repeated = new Set(perhaps.filter((one, place) => done.has(place) || (one.kind === 'update' && completed.includes(one.id))))
   const signals = all.filter((one) => one.kind === 'signal')
   return {
     signals: signals.flatMap((one, place) => (repeated.has(one) ? [place] : [])),
@@ -153,9 +177,14 @@ function isInProgressAt(place: number, one: Received): boolean {
   return one.kind === 'update' && one.at <= place && (one.endedAt === undefined || one.endedAt > place)
 }
 
-/** The newest event of the session that an activity before this place of the history names. */
-function watermarkBefore(place: number, activities: readonly Activity[]): number {
-  return watermarkIn(activities.findLast(({ at, input }) => at < place && watermarkIn(input))?.input)?.seq ?? 0
+/** The newest event of the session that an activity before this place of the history names; without one, that with which it began. */
+function watermarkBefore(place: number, activities: readonly Activity[], begunAt: number): number {
+  return watermarkIn(activities.findLast(({ at, input }) => at < place && watermarkIn(input))?.input)?.seq ?? begunAt
+}
+
+/** The ids of the updates that were completed, also by a refusal. */
+function completedIn(history: readonly HistoryEvent[]): string[] {
+  return history.flatMap(({ workflowExecutionUpdateCompletedEventAttributes: completed }) => completed?.meta?.updateId ?? [])
 }
 
 /** Leaves out what the stored events above `settled` show to be done. */
@@ -167,14 +196,21 @@ async function withoutStored(received: Received[], ...stored: Stored): Promise<R
 type Stored = [events: EventsInStore, settled: number, history: readonly HistoryEvent[], client: Client]
 
 /** The places of what the stored events above `settled` show to be done: they may end anywhere before the next activity. */
-async function doneOf(received: readonly Received[], ...[{ upTo, after }, settled, history, client]: Stored): Promise<ReadonlySet<number>> {
-  if (settled >= upTo || received.length === 0) return new Set()
+async function doneOf(
+  received: readonly Received[],
+  ...[{ upTo, areOthers, after }, settled, history, client]: Stored
+): Promise<ReadonlySet<number>> {
+  if (areOthers || settled >= upTo || received.length === 0) return new Set()
   const opener = startedOf(history)?.originalExecutionRunId
   let events: SessionEvent[] = []
+  let hasBegun = false
   for await (const event of after(settled)) {
     if (event.seq > upTo) break
-    // Earlier executions made the events before.
-    if (event.type === 'session_resumed' && event.executionId === opener) events = []
+    // Earlier executions made the events before. One that was reset to its beginning opens the session again.
+    if ((event.type === 'session_resumed' || event.type === 'session_started') && event.executionId === opener) {
+      if (!hasBegun) events = []
+      hasBegun = true
+    }
     if (isOfRequest(event)) events.push(event)
   }
   return alreadyStored(await Promise.all(received.map((one) => requestIn(one, client))), events)
@@ -298,9 +334,11 @@ function closingOf(carried: Continuation | undefined): Received[] {
   return when === 'now' ? [close, { kind: 'cancellation', at: 0, id: '1', name: 'cancel', details: {} }] : [close]
 }
 
+const isReset = ({ workflowTaskFailedEventAttributes: failed }: HistoryEvent): boolean => failed?.cause === RESET
+
 /** The place of the newest reset; -1 without one. */
 function resetIn(history: readonly HistoryEvent[]): number {
-  return history.findLastIndex(({ workflowTaskFailedEventAttributes: failed }) => failed?.cause === RESET)
+  return history.findLastIndex(isReset)
 }
 
 /** What an execution received, in order, except for updates that it accepted and then refused: their senders know. */

@@ -26,7 +26,7 @@ export class EndedBefore extends Error {
 
 /** What an execution of a session inherits. `state`: the session as stored; undefined if nothing is stored. */
 export function startInheriting({ answers = [], unreplayable }: Succession, state: SessionState | undefined): Inheritance {
-  return inheriting([...answers.filter(isUsable(answers, state)), ...(unreplayable ? lostCalls(answers, state) : [])])
+  return inheriting([...answers.filter(isUsable(answers, state)), ...(unreplayable || answers.length > 0 ? lostCalls(answers, state) : [])])
 }
 
 /** What an execution inherits that continues as new: the answers that its predecessor had left. */

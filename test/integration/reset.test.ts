@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto'
 import { type Agent, defineAgent, defineTool } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { scripted } from 'pawl/testing'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { foldedState } from '../support/folded.ts'
-import { answersIn, inOrder, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { answersIn, inOrder, type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { size } from '../support/sizes.ts'
 import { gate, until } from '../support/until.ts'
 
@@ -171,6 +171,108 @@ describe('a session whose workflow is reset', () => {
     await (await session.send('four')).result(TIMEOUT)
     expect(saidIn(requests.at(-1)!)).toEqual(['one', 'four'])
     await expectOneStory(session)
+  })
+
+  const rolledBackPast = async (more: { messageId?: string; twice?: boolean } = {}): Promise<Played> => {
+    const played = player.play(here.pawl, {
+      model: (request) => (saidIn(request).at(-1) === 'two' && request.turn === 1 ? [use('pay', 'rent')] : 'hello'),
+    })
+    const { session } = played
+    const { twice, ...options } = more
+    await (await session.send('one')).result(TIMEOUT)
+    const { version: checkpoint } = await session.checkpoint('after one')
+    for (let sent = 0; sent < (twice ? 2 : 1); sent++) await (await session.send('two', options)).result(TIMEOUT)
+    await session.rollback({ checkpoint })
+    return played
+  }
+
+  it.each([
+    { to: 'its first task', activity: 'loadSession', sent: {} },
+    { to: 'a later task, and its message had been sent twice', activity: 'callModel', sent: { messageId: 'm', twice: true } },
+  ])('what was rolled back does not come back, nor pay again, if the session is reset to $to', async ({ activity, sent }) => {
+    const id = sent.messageId && `m-${randomUUID()}`
+    const { session, requests, count } = await rolledBackPast({ ...sent, ...(id && { messageId: id }) })
+    await (await session.send('three')).result(TIMEOUT)
+    await resetBefore(activity, session)
+    await (await session.send('four')).result(TIMEOUT)
+    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'three', 'four'])
+    expect(count('pay')).toBe(1)
+    await expectOneStory(session)
+  })
+
+  it('a request that was refused, or changed nothing, is not carried out by a reset', async () => {
+    const { session, requests } = await rolledBackPast()
+    await expect(session.regenerate()).rejects.toThrow()
+    await session.pause({ by: 'ann' })
+    await session.pause({ by: 'bob' })
+    await session.unpause({ by: 'ann' })
+    await (await session.send('three')).result(TIMEOUT)
+    const asked = requests.length
+    await resetBefore('callModel', session)
+    await (await session.send('four')).result(TIMEOUT)
+    expect(requests).toHaveLength(asked + 1)
+    expect(ofType(await eventsOf(session), 'rolled_back')).toHaveLength(1)
+  })
+
+  it('an unpause that changed nothing does not end a later pause after a reset', async () => {
+    const { session } = player.play(here.pawl, {})
+    await (await session.send('one')).result(TIMEOUT)
+    await session.unpause({ by: 'ann' })
+    await session.pause({ by: 'bob' })
+    await resetBefore('callModel', session)
+    await session.send('two')
+    await until('it is reopened', async () => ofType(await eventsOf(session), 'message_received').length === 2)
+    expect(await session.state()).toMatchObject({ paused: { by: 'bob' } })
+  })
+
+  describe('without a worker', () => {
+    let own: Deployment
+    let first: Awaited<ReturnType<Deployment['startWorker']>>
+
+    beforeEach(async () => {
+      own = await deploy()
+      first = await own.startWorker({ agents: [player.agent] })
+    })
+    afterEach(() => own?.stop())
+
+    const workflowOf = ({ id }: Played) => own.temporal.workflow.getHandle(`pawl:${id}`)
+
+    it('a message to a closed session whose earlier execution is reset is not lost', async () => {
+      const played = player.play(own.pawl, {})
+      const { session, requests } = played
+      await (await session.send('one')).result(TIMEOUT)
+      const { runId } = await workflowOf(played).describe()
+      await session.close()
+      await own.workflowEnded(played.id)
+      await first.stop()
+      await session.send('two')
+      await resetBefore('callModel', session, 'first', runId)
+      await own.startWorker({ agents: [player.agent] })
+      await (await session.send('three')).result(TIMEOUT)
+      expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two', 'three'])
+    })
+
+    it.each(['callModel', 'loadSession'])(
+      'an execution that was reset to before %s, and terminated before a worker had it, loses and repeats nothing',
+      async (activity) => {
+        const played = player.play(own.pawl, {})
+        const { session, requests } = played
+        await (await session.send('one')).result(TIMEOUT)
+        const { version: checkpoint } = await session.checkpoint('after one')
+        await (await session.send('two')).result(TIMEOUT)
+        await session.rollback({ checkpoint })
+        await (await session.send('three')).result(TIMEOUT)
+        const { seq } = await session.state()
+        await until('all is stored', async () => ((await store.head(session.id))?.seq ?? 0) >= seq)
+        await first.stop()
+        await resetBefore(activity, session)
+        await session.send('four')
+        await workflowOf(played).terminate('by an operator')
+        await own.startWorker({ agents: [player.agent] })
+        await (await session.send('five')).result(TIMEOUT)
+        expect(saidIn(requests.at(-1)!)).toEqual(['one', 'three', 'four', 'five'])
+      },
+    )
   })
 
   it('a session whose workflow is reset twice, and then loaded by another worker, has one consistent history', async () => {

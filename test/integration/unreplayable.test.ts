@@ -252,6 +252,53 @@ it('what a paused session inherited outlives its continue-as-new: the call is no
   expect(JSON.stringify(played.requests)).toContain('receipt 9')
 })
 
+it('what a paused session inherited outlives its termination: the result counts', { timeout: 180_000 }, async () => {
+  const old = await here.startWorker({ agents: [player.agent as Agent] })
+  const body = gate()
+  const pay = async () => {
+    await body.pass()
+    return 'receipt 9'
+  }
+  const played = player.play(here.pawl, { model: inOrder([use('pay', 'rent')], 'paid'), pay })
+  const sent = await played.session.send('one')
+  await body.reached
+  await played.session.pause()
+  const stopped = old.stop()
+  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  body.open()
+  await stopped
+  await until('it is stored', async () => (await recoveriesOf(played.id)).length > 0, 60_000)
+  await workflowOf(played.id).terminate('by an operator')
+  await played.session.unpause()
+  await sent.result(TIMEOUT)
+  expect(played.count('pay')).toBe(1)
+  expect(JSON.stringify(played.requests)).toContain('receipt 9')
+})
+
+it.each([
+  { history: 'no worker can replay', begun: true },
+  { history: 'no worker could begin', begun: false },
+])('erased content does not come back from a history that $history', { timeout: 180_000 }, async ({ begun }) => {
+  const played = player.play(here.pawl, { model: () => 'hello' })
+  if (begun) {
+    worker = await here.startWorker({ agents: [player.agent as Agent] })
+    await (await played.session.send('one')).result(TIMEOUT)
+    await until('its answer is stored', async () => (await here.pawl.sessions.list({ idPrefix: played.id })).items[0]?.status === 'idle')
+    await worker.stop()
+  }
+  const broken = begun ? OTHER_BUILD : BROKEN_BUILD
+  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: broken, healAfter: false })
+  await played.session.send('secret')
+  await until('its workflow task fails', () => hasFailedTask(played.id))
+  await here.pawl
+    .erase(played.id, { by: 'anna', force: true })
+    .catch((error: { code?: string }) => expect(error.code).toBe('session_not_found'))
+  await worker.stop()
+  worker = await here.startWorker({ agents: [player.agent as Agent] })
+  await (await played.session.send('after')).result(TIMEOUT)
+  expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked'))).toEqual(['after'])
+})
+
 it('a decision that is made while no worker can replay the session is carried out once', { timeout: 180_000 }, async () => {
   const asking = approvalStage()
   worker = await here.startWorker({ agents: [asking.agent] })

@@ -103,3 +103,12 @@ async function acceptedOf(database: Queryable, schema: PostgresSchema, key: stri
   )
   return rows.map((row) => shortHash(exactOr(row.raw, () => ({ messageId: textIn(row, 'message_id') })).messageId)).reverse()
 }
+
+/** See `Store.erasedAt`. */
+export async function erasedAt(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<number | null> {
+  const [row] = await database.query(
+    `select extract(epoch from erased_at) * 1000 as erased_at from ${schema.table('sessions')} where session_id = $1`,
+    [safeKey(sessionId)],
+  )
+  return row?.erased_at == null ? null : Number(row.erased_at)
+}

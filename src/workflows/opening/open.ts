@@ -151,11 +151,11 @@ export async function reopenSession(
   const { state, coreVersion, watermark } = journal
   const known = loaded.found ? loaded : ({ found: true, state: copyOf(state), digest: watermark().digest } as const)
   const reopened = await journalOf(start, known, coreVersion, opening, { executionId: loaded.executionId, resetOf })
-  const { repeated, answers } = loaded
+  const { repeated, requests, answers } = loaded
   const left = answers
     ? startInheriting(loaded, loaded.found && !loaded.lost ? loaded.state : undefined)
     : continueInheriting({ inherited: [...inherited.left()] })
-  return { journal: reopened, inherited: left, ...defined({ repeated }) }
+  return { journal: reopened, inherited: left, ...defined({ repeated, requests }) }
 }
 
 /** The journal of a session that is in the store. */
@@ -228,7 +228,7 @@ function startOver(start: Start, lost: Extract<LoadSessionResult, { lost: true }
 
 /** Resumes the session where it was, including its run, because only the workflow ended, not the run. */
 function resumeFrom(
-  { state, digest, unreplayable }: Succession & { state: SessionState; digest: string },
+  { state, digest, unreplayable, answers }: Succession & { state: SessionState; digest: string },
   coreVersion: number,
   { executionId, resetOf }: Maker,
   isWhole: boolean,
@@ -244,8 +244,8 @@ function resumeFrom(
   }
   const failed = error !== null && error.strategy !== 'automatic'
   if (failed) return journal
-  // The execution that made the calls shows their outcomes.
-  if (unreplayable) return journal
+  // The executions that made the calls show their outcomes.
+  if (unreplayable || answers) return journal
   if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) abandonTurn(journal, current)
   return journal
 }

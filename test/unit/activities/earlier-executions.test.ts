@@ -42,7 +42,7 @@ function serverOf(executions: Record<string, Execution>, listed: (asked: number)
   return { client: client as unknown as Client, asked: () => asked, looks }
 }
 
-const before = (client: Client, last: string | null) => cutOffBefore('s', { own: 'own', last }, client)
+const before = (client: Client, last: string | null) => cutOffBefore('s', { own: 'own', last, erasedAt: null }, client)
 const OWN = { own: { status: 'RUNNING', at: 90 } }
 
 describe('the earlier executions that were ended from outside', () => {

@@ -51,7 +51,7 @@ function readWith(stored: number, known: readonly object[], ...events: HistoryEv
 }
 
 function repeatedIn(stored: number, known: readonly object[], ...events: HistoryEvent[]) {
-  return readRepeated('s', 'e', ...sources(stored, known, events))
+  return readRepeated({ sessionId: 's', executionId: 'e', after: undefined }, ...sources(stored, known, events))
 }
 
 function sources(stored: number, known: readonly object[], events: readonly HistoryEvent[]): [EventsInStore, Client] {
@@ -161,9 +161,84 @@ describe('an update that a reset sent again', () => {
   })
 })
 
+const carriedAt = (seq: number, more: object = {}) => ({ carried: { state: { seq }, ...more } })
+const reset: HistoryEvent = { workflowTaskFailedEventAttributes: { cause: 20 } }
+const next: HistoryEvent = { workflowTaskScheduledEventAttributes: {} }
+
+describe('requests of other executions', () => {
+  it('an equal request of an execution before the one that was reset does not hide a new one', async () => {
+    const known = [
+      { seq: 5, type: 'session_paused' },
+      { seq: 6, type: 'session_unpaused' },
+    ]
+    const history = [began(carriedAt(100), 'second'), next, reset, admitted('pause'), signalled('message', { content: 'yes' }), next]
+    const old = [{ seq: 3, type: 'message_received', messageId: 'x', content: 'yes' }, ...known]
+    expect(await repeatedIn(100, old, ...history)).toEqual({ signals: [], updates: [] })
+  })
+
+  it('an equal request of an execution before one that continued as new does not hide a new one', async () => {
+    const old = [
+      { seq: 3, type: 'message_received', messageId: 'x', content: 'yes' },
+      { seq: 5, type: 'session_paused' },
+      { seq: 7, type: 'run_interrupted', run: 1, reason: 'stop' },
+    ]
+    const history = [
+      began(carriedAt(100), 'second'),
+      signalled('message', { content: 'yes' }),
+      accepted('pause'),
+      signalled('interrupt', { reason: 'stop' }),
+    ]
+    expect(namesOf(await readWith(100, old, ...history))).toEqual(['message', 'pause', 'interrupt'])
+  })
+
+  it('answers that a session carried over continue-as-new are inherited again', async () => {
+    const inherited = [{ of: 'call', run: 1, turn: 1, callId: 't_1_1_0' }]
+    const { answers } = await read(100, started(carriedAt(100, { inherited })), signalled('message', { messageId: 'a' }))
+    expect(answers).toEqual(inherited)
+  })
+
+  it('an update that was passed on, and that its client sent again, is passed on once', async () => {
+    const rollback = { kind: 'update', name: 'rollback', details: { target: { run: 1 } }, id: 'rollback' }
+    const history = [
+      started({}),
+      scheduled('loadSession', {}),
+      ended(2, { found: true, requests: [rollback] }),
+      accepted('rollback', { target: { run: 1 } }),
+    ]
+    const rolledBack = { seq: 4, type: 'rolled_back', toSeq: 1, upToSeq: 2, target: { run: 1 }, effects: [] }
+    expect(namesOf(await readWith(3, [], ...history))).toEqual(['rollback'])
+    expect(namesOf(await readWith(4, [rolledBack], ...history))).toEqual([])
+  })
+
+  it('a cancellation after which the session closed, and went on because of a message, is not passed on again', async () => {
+    const cancelled: HistoryEvent = { workflowExecutionCancelRequestedEventAttributes: {} }
+    const known = [
+      { seq: 4, type: 'session_closed', reason: 'requested' },
+      { seq: 5, type: 'message_received', messageId: 'b' },
+    ]
+    const history = [
+      started({}),
+      asks(1, 1, 2),
+      cancelled,
+      scheduled('flush', at(4)),
+      signalled('message', { messageId: 'b' }),
+      asks(2, 1, 7),
+    ]
+    expect(namesOf(await readWith(7, known, ...history))).toEqual([])
+  })
+
+  it('a message that was sent twice with one id, and rolled back, is not sent again', async () => {
+    const m = () => signalled('message', { messageId: 'm', content: 'x' })
+    const known = [
+      { seq: 2, type: 'message_received', messageId: 'm', content: 'x' },
+      { seq: 3, type: 'rolled_back', toSeq: 1, upToSeq: 2, target: { run: 1 }, effects: [] },
+    ]
+    const history = [started({}), next, reset, m(), m(), admitted('rollback', { target: { run: 1 } }), next]
+    expect(await repeatedIn(4, known, ...history)).toEqual({ signals: [0, 1], updates: ['rollback'] })
+  })
+})
+
 describe('what a reset sent again', () => {
-  const reset: HistoryEvent = { workflowTaskFailedEventAttributes: { cause: 20 } }
-  const next: HistoryEvent = { workflowTaskScheduledEventAttributes: {} }
   const rollback = { target: { run: 1 } }
   const rolledBack = (seq: number) => ({ seq, type: 'rolled_back', toSeq: 1, upToSeq: 2, ...rollback, effects: [] })
   const known = [{ seq: 2, type: 'session_paused' }, rolledBack(3), { seq: 4, type: 'message_received', messageId: 'b', content: 'x' }]
