@@ -49,8 +49,7 @@ export async function storeCutOffExecutions(sessionId: string, own: string, need
     const { requests: _, ...rest } = await storeEventsOf(sessionId, named.after, needs)
     Object.assign(succession, rest)
   }
-  const last = await needs.store.lastExecution(sessionId)
-  const erasedAt = await needs.store.erasedAt(sessionId)
+  const { executionId: last, erasedAt } = await needs.store.lastExecution(sessionId)
   const cutOff = await cutOffBefore(sessionId, { own, last, erasedAt }, needs.client)
   for (const executionId of await sinceLoaded(
     sessionId,

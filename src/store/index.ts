@@ -23,7 +23,7 @@ import { readCensus } from './read/census.ts'
 import { readCheckpointSeq, readNewestRun, readStateAt } from './read/past.ts'
 import { conversationsOf } from './read/conversation.ts'
 import { readSnapshot } from './read/slice-snapshots.ts'
-import { erasedAt, lastExecution, readStoredState, resume } from './read/resume.ts'
+import { lastExecution, readStoredState, resume } from './read/resume.ts'
 import { type PostgresSchema, schemaOf } from './postgres/schema.ts'
 import type { Store } from './store.ts'
 import { safeKey } from './postgres/sanitise.ts'
@@ -113,7 +113,6 @@ export function openStore(options: StoreOptions): Store {
     flush: (sessionId, epoch, entries, options) => prepared(() => flush(writing, sessionId, epoch, entries, options)),
     resume: (sessionId, executionId) => reading(() => resume(database, schema, sessionId, executionId)),
     state: (sessionId) => reading(() => readStoredState(database, schema, sessionId)),
-    erasedAt: (sessionId) => reading(() => erasedAt(database, schema, sessionId)),
     lastExecution: (sessionId) => reading(() => lastExecution(database, schema, sessionId)),
     markRunning: (sessionId, callId, attempt, worker) => prepared(() => markRunning(writing, { sessionId, callId, attempt, worker })),
     markProgress: (sessionId, callId, attempt, value) => prepared(() => markProgress(writing, { sessionId, callId, attempt, value })),

@@ -74,10 +74,11 @@ export interface Store {
   resume(sessionId: string, executionId?: string): Promise<Resumed | null>
   /** The state at the stored head, without the accepted message ids; null if it cannot be read. Changes nothing. */
   state(sessionId: string): Promise<SessionState | null>
-  /** The execution that loaded the session or wrote events last, or the first of its chain; null for an unknown session. */
-  lastExecution(sessionId: string): Promise<string | null>
-  /** When the session's content was erased, in milliseconds since 1970; null if it was not, or if it has begun again since. */
-  erasedAt(sessionId: string): Promise<number | null>
+  /**
+   * The execution that loaded the session or wrote events last, or the first of its chain; null for an unknown session. `erasedAt`: when its
+   * content was erased, in milliseconds since 1970; null if it was not, or if it has begun again since.
+   */
+  lastExecution(sessionId: string): Promise<{ executionId: string | null; erasedAt: number | null }>
   /** Best effort: writes `running`, the attempt and the worker to the call's row; nothing depends on it. */
   markRunning(sessionId: string, callId: string, attempt: number, worker: string): Promise<void>
   /** Best effort: writes the reported progress to the row of a running call; nothing depends on it. */

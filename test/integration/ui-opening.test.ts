@@ -9,7 +9,7 @@ import { webClient } from '../support/web.ts'
 
 const ANN: Access = { identity: 'ann', scopes: ['read', 'send'] }
 /** Opening a session takes several requests to Postgres, each of which has several parts. */
-const SLOW_MS = 1_500
+const SLOW_MS = 700
 
 let slow: SlowProxy
 let here: Deployment

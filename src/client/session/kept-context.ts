@@ -6,20 +6,22 @@ import type { Json } from '../../session/json.ts'
 import type { Store } from '../../store/store.ts'
 import { warn } from '../warning.ts'
 
-/** How many sessions of a store are remembered as checked. */
+/** How many sessions of a store, with the contexts that came, are remembered as checked. */
 const REMEMBERED = 10_000
 const checked = new WeakMap<Store, Set<string>>()
 
-/** Warns once for each session if its recorded context differs from the first one that is given here. Never rejects; says nothing while the store does not have the session. */
+/** Warns once for each session and context if the recorded one differs. Never rejects; says nothing while the store does not have the session. */
 export async function warnOfOtherContext(store: Store, sessionId: string, context: Json, logger: Logger | undefined): Promise<void> {
   const ids = idsOf(store)
-  if (ids.has(sessionId)) return
+  const given = JSON.stringify(context)
+  const seen = `${sessionId} ${given}`
+  if (ids.has(seen)) return
   try {
     const [first] = await store.events(sessionId, { after: 0, limit: 1 })
     if (first?.type !== 'session_started') return
     if (ids.size >= REMEMBERED) ids.clear()
-    ids.add(sessionId)
-    if (isDeepStrictEqual(first.context, JSON.parse(JSON.stringify(context)))) return
+    ids.add(seen)
+    if (isDeepStrictEqual(first.context, JSON.parse(given))) return
     const text =
       'the session keeps the context that it was started with: the different one that came with a later message is not used. Start another session for another context'
     warn(logger, 'CONTEXT_NOT_USED', { session: sessionId }, text)

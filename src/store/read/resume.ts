@@ -69,12 +69,18 @@ function stateAt(
 const READ_ONLY = '25006'
 
 /** See `Store.lastExecution`. */
-export async function lastExecution(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<string | null> {
+export async function lastExecution(
+  database: Queryable,
+  schema: PostgresSchema,
+  sessionId: string,
+): Promise<{ executionId: string | null; erasedAt: number | null }> {
   const [row] = await database.query(
-    `select coalesce(execution_id, epoch) as execution_id from ${schema.table('sessions')} where session_id = $1`,
+    `select coalesce(execution_id, epoch) as execution_id, extract(epoch from erased_at) * 1000 as erased_at
+     from ${schema.table('sessions')} where session_id = $1`,
     [safeKey(sessionId)],
   )
-  return row?.execution_id ?? null
+  const { execution_id: executionId = null, erased_at: erasedAt = null } = row ?? {}
+  return { executionId, erasedAt: erasedAt === null ? null : Number(erasedAt) }
 }
 
 /** Touches the row, so that it is not pruned before the session flushes to it. Waits for a prune in progress. */
@@ -102,13 +108,4 @@ async function acceptedOf(database: Queryable, schema: PostgresSchema, key: stri
     [key, Math.max(origin?.seq ?? 0, forkedFrom?.seq ?? 0), seq, ACCEPTED_KEPT],
   )
   return rows.map((row) => shortHash(exactOr(row.raw, () => ({ messageId: textIn(row, 'message_id') })).messageId)).reverse()
-}
-
-/** See `Store.erasedAt`. */
-export async function erasedAt(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<number | null> {
-  const [row] = await database.query(
-    `select extract(epoch from erased_at) * 1000 as erased_at from ${schema.table('sessions')} where session_id = $1`,
-    [safeKey(sessionId)],
-  )
-  return row?.erased_at == null ? null : Number(row.erased_at)
 }

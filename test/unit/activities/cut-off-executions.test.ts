@@ -33,8 +33,7 @@ function needsOf(known: Known, last: string, codec?: object) {
     },
   }
   const store = {
-    lastExecution: async () => last,
-    erasedAt: async () => null,
+    lastExecution: async () => ({ executionId: last, erasedAt: null }),
     head: async () => ({ seq: 10, digest: 'd' }),
     events: async () => [],
   }

@@ -10,6 +10,7 @@ import { lateAnswers } from '../heartbeats/late-answers.ts'
 import { workflowCode } from './bundle.ts'
 import { SessionsWorker } from './sessions-worker.ts'
 import { thrownErrors } from './thrown-errors.ts'
+import { created } from './created.ts'
 import { ownTuner } from './workflow-slots.ts'
 
 /** How long the sessions of a dead process wait for another one if their stickiness is not reset. */
@@ -57,22 +58,27 @@ export async function createWorkers(needs: WorkersNeeds): Promise<TemporalWorker
       activity: [lateAnswers({ connection, client, logger }), thrownErrors, ...(workerInterceptors.activity ?? [])],
     },
   } satisfies Partial<WorkerOptions>
-  const sessions = (await SessionsWorker.create({
-    ...common,
-    taskQueue,
-    workflowBundle,
-    activities: userCode,
-    sinks: needs.sinks,
-    stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
-    tuner: tuner ?? ownTuner(),
-  })) as SessionsWorker
+  const sessionsTuner = tuner ?? ownTuner()
+  const sessions = (await created(() =>
+    SessionsWorker.create({
+      ...common,
+      taskQueue,
+      workflowBundle,
+      activities: userCode,
+      sinks: needs.sinks,
+      stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
+      tuner: sessionsTuner,
+    }),
+  )) as SessionsWorker
   if (needs.onFailed) sessions.onFailed(needs.onFailed)
-  const own = await Worker.create({
-    ...common,
-    taskQueue: ownTaskQueue(taskQueue),
-    activities: { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept },
-    maxConcurrentActivityTaskPolls: OWN_POLLS,
-  })
+  const own = await created(() =>
+    Worker.create({
+      ...common,
+      taskQueue: ownTaskQueue(taskQueue),
+      activities: { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept },
+      maxConcurrentActivityTaskPolls: OWN_POLLS,
+    }),
+  )
   return bothOf(sessions, own)
 }
 
