@@ -98,10 +98,12 @@ export function alreadyStored(requests: readonly Request[], events: readonly Ses
       if (seq !== undefined && (request.name === UPDATES.rollback || request.name === UPDATES.regenerate)) rolledBackAt = seq
       note(place, seq)
     } else if (request.kind === 'cancellation') note(place, events.find(({ type }) => type === 'session_closed')?.seq)
-    else if (request.name === SIGNALS.close) {
-      const seq = take(({ type }) => type === 'session_closed')
-      note(place, seq)
-    } else if (request.name === SIGNALS.message) note(place, ofMessage(details))
+    else if (request.name === SIGNALS.close)
+      note(
+        place,
+        take(({ type }) => type === 'session_closed'),
+      )
+    else if (request.name === SIGNALS.message) note(place, ofMessage(details))
   }
   for (const [place, { kind, name, details }] of requests.entries()) {
     if (kind !== 'signal' || name !== SIGNALS.interrupt) continue

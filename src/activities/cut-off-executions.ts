@@ -51,11 +51,8 @@ export async function storeCutOffExecutions(sessionId: string, own: string, need
   }
   const { executionId: last, erasedAt } = await needs.store.lastExecution(sessionId)
   const cutOff = await cutOffBefore(sessionId, { own, last, erasedAt }, needs.client)
-  for (const executionId of await sinceLoaded(
-    sessionId,
-    cutOff.filter((id) => id !== named.after),
-    needs,
-  )) {
+  const others = cutOff.filter((id) => id !== named.after)
+  for (const executionId of await sinceLoaded(sessionId, others, needs)) {
     const known = named.unreplayable?.executionId === executionId ? named.unreplayable.reason : undefined
     const { unreplayable, answers = [], requests = [] } = await storeEventsOf(sessionId, executionId, needs, known)
     if (unreplayable) succession.unreplayable = unreplayable
@@ -167,7 +164,7 @@ async function passOn(sessionId: string, executionId: string, needs: Needs, ende
   return { requests: received }
 }
 
-/** Which of the signals and updates that a reset sent again to this execution had been carried out, once the events of the reset one are stored. */
+/** Which of the requests that the server sent again after a reset had been carried out, once the events of the reset execution are stored. */
 export async function repeatedAfterReset(
   reset: { sessionId: string; executionId: string; after: string | undefined },
   store: Store,

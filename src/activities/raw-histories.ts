@@ -24,8 +24,8 @@ import type {
 } from '../calls/activities.ts'
 
 /**
- * A signal, a cancellation or an update in a history, and its place there. `endedAt`: where an update was completed. `details`: instead of a payload, what an
- * earlier execution had passed on.
+ * A signal, a cancellation or an update in a history, and its place there. `endedAt`: where an update was completed. `details`: what an
+ * earlier execution had passed on, instead of a payload.
  */
 type Received = { kind: PriorRequest['kind']; at: number; endedAt?: number; id: string; name: string } & (
   | { payload: Payload | null | undefined }
@@ -61,7 +61,7 @@ export async function endOf(sessionId: string, executionId: string, client: Clie
   return 'unbegun'
 }
 
-/** What an execution that took the session for a new one received, in order: results are of its own calls, and its updates were refused. */
+/** What an execution that took the session for a new one received, in order: without late results, which are of its own calls, and updates. */
 export async function readMistaken(sessionId: string, executionId: string, client: Client): Promise<PriorRequest[]> {
   const received = receivedIn(await historyOf(sessionId, executionId, client))
   const isOfSession = ({ kind, name }: Received): boolean => kind !== 'update' && name !== SIGNALS.lateResult
@@ -72,13 +72,8 @@ export async function readMistaken(sessionId: string, executionId: string, clien
 export async function hasLoaded(sessionId: string, executionId: string, client: Client): Promise<boolean> {
   const history = await historyOf(sessionId, executionId, client)
   const resetAt = resetIn(history)
-  const activities = await activitiesIn(history, client)
-  return (
-    (await loadedBy(
-      activities.filter(({ at }) => at > resetAt),
-      client,
-    )) !== undefined
-  )
+  const own = (await activitiesIn(history, client)).filter(({ at }) => at > resetAt)
+  return (await loadedBy(own, client)) !== undefined
 }
 
 /** The stored events of the session. */
@@ -122,7 +117,7 @@ export async function readUnstored(sessionId: string, executionId: string, event
   return { received, answers, lost }
 }
 
-/** What the execution had itself from one that could not be replayed: the answers that it has used match no call or turn that is still open. */
+/** What the execution had itself from one that could not be replayed. Answers that it has used match no call or turn that is still open. */
 export async function readInherited(sessionId: string, executionId: string, client: Client): Promise<Inherited[]> {
   const history = await historyOf(sessionId, executionId, client)
   const { carried } = (await startIn(history, client)) ?? {}
@@ -263,10 +258,7 @@ async function activitiesIn(history: readonly HistoryEvent[], client: Client): P
   return [...byEvent.values()]
 }
 
-/**
- * What the execution has loaded: with it, what it had itself from one that could not be replayed. Answers that it has used match no call or
- * turn that is still open.
- */
+/** What the execution has loaded, and with it what earlier ones had passed on. */
 async function loadedBy(activities: readonly Activity[], client: Client): Promise<LoadSessionResult | undefined> {
   for (const { name, result } of activities.toReversed()) {
     if (name !== 'loadSession' || !result) continue

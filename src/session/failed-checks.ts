@@ -1,4 +1,4 @@
-// Why a call needs an approval although nobody asked for one: code that decides about calls has failed. Its error's text may contain anything.
+// The reasons for an approval that neither the tool nor a hook asked for: the code that decides has thrown, and its text may contain anything.
 
 /** The tool's approval function has thrown. */
 export const approvalFailed = (message: string): string => `The tool's approval function failed: ${message}`

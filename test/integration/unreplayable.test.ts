@@ -222,9 +222,8 @@ it.each([{ session: 'running' }, { session: 'paused' }])(
   },
 )
 
-it('what a paused session inherited outlives its continue-as-new: the call is not made again', { timeout: 180_000 }, async () => {
-  const there = await deploy({ history: { events: 100 } })
-  onTestFinished(() => there.stop())
+/** A paused session whose payment ends while a deploy breaks it: the next execution inherits the receipt. */
+async function inheritedReceipt(there: Deployment) {
   const old = await there.startWorker({ agents: [player.agent as Agent] })
   const body = gate()
   const pay = async () => {
@@ -236,9 +235,16 @@ it('what a paused session inherited outlives its continue-as-new: the call is no
   await body.reached
   await played.session.pause()
   const stopped = old.stop()
-  await there.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  const next = await there.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
   body.open()
   await stopped
+  return { played, sent, next }
+}
+
+it('what a paused session inherited outlives its continue-as-new: the call is not made again', { timeout: 180_000 }, async () => {
+  const there = await deploy({ history: { events: 100 } })
+  onTestFinished(() => there.stop())
+  const { played, sent } = await inheritedReceipt(there)
   const runId = async () => (await there.temporal.workflow.getHandle(`pawl:${played.id}`).describe()).runId
   const broken = await runId()
   await until('it has continued in another execution', async () => (await runId()) !== broken)
@@ -253,20 +259,8 @@ it('what a paused session inherited outlives its continue-as-new: the call is no
 })
 
 it('what a paused session inherited outlives its termination: the result counts', { timeout: 180_000 }, async () => {
-  const old = await here.startWorker({ agents: [player.agent as Agent] })
-  const body = gate()
-  const pay = async () => {
-    await body.pass()
-    return 'receipt 9'
-  }
-  const played = player.play(here.pawl, { model: inOrder([use('pay', 'rent')], 'paid'), pay })
-  const sent = await played.session.send('one')
-  await body.reached
-  await played.session.pause()
-  const stopped = old.stop()
-  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
-  body.open()
-  await stopped
+  const { played, sent, next } = await inheritedReceipt(here)
+  worker = next
   await until('it is stored', async () => (await recoveriesOf(played.id)).length > 0, 60_000)
   await workflowOf(played.id).terminate('by an operator')
   await played.session.unpause()

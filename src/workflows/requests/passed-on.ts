@@ -21,7 +21,7 @@ export function requestsFinished(): boolean {
   return inProgress === 0 && allHandlersFinished()
 }
 
-/** Carries out what was passed on. What the session refuses now is logged: nobody waits for the answer. */
+/** Carries out what was passed on. What the session refuses now is only logged, because no client waits for it. */
 export function carryOutPassedOn(execution: CurrentExecution, session: Session, updates: Updates, requests: readonly PriorRequest[]): void {
   for (const one of requests) {
     if (one.kind === 'update') carryOutUpdate(session, updates, one)
