@@ -10,6 +10,8 @@ export interface Request {
   kind: 'signal' | 'cancellation' | 'update'
   name: string
   details: unknown
+  /** Of an update. */
+  id?: string
 }
 
 type Details = Readonly<Record<string, unknown>>
@@ -39,6 +41,8 @@ const MADE_BY: Readonly<Record<string, IsOf>> = {
   [UPDATES.raise]: (event) => event.type === 'budget_raised',
 }
 
+const isMadeBy = (event: SessionEvent, name: string, details: Details): boolean => MADE_BY[name]?.(event, details) ?? false
+
 const OF_REQUESTS: ReadonlySet<SessionEvent['type']> = new Set([
   'message_received',
   'message_rejected',
@@ -55,6 +59,7 @@ const OF_REQUESTS: ReadonlySet<SessionEvent['type']> = new Set([
   'session_paused',
   'session_unpaused',
   'budget_raised',
+  'request_passed_on',
   'session_closed',
 ])
 
@@ -91,10 +96,18 @@ export function alreadyStored(requests: readonly Request[], events: readonly Ses
     return seq ?? (messageId !== undefined && known !== undefined && known > rolledBackAt ? known : undefined)
   }
 
+  /** An update that was passed on says so itself, also if it changed nothing. */
+  function ofUpdate({ name, id }: Request, details: Details): number | undefined {
+    const passedOn = events.find((event) => event.type === 'request_passed_on' && event.id === id)
+    const made =
+      passedOn?.type === 'request_passed_on' && passedOn.code !== undefined ? undefined : take((event) => isMadeBy(event, name, details))
+    return made ?? passedOn?.seq
+  }
+
   for (const [place, request] of requests.entries()) {
     const details = isObject(request.details) ? (request.details as Details) : {}
     if (request.kind === 'update') {
-      const seq = take((event) => MADE_BY[request.name]?.(event, details) ?? false)
+      const seq = ofUpdate(request, details)
       if (seq !== undefined && (request.name === UPDATES.rollback || request.name === UPDATES.regenerate)) rolledBackAt = seq
       note(place, seq)
     } else if (request.kind === 'cancellation') note(place, events.find(({ type }) => type === 'session_closed')?.seq)

@@ -6,19 +6,32 @@ import type { Logger } from '../agent/tool.ts'
 import { queryEvents } from '../connect/session-queries.ts'
 import type { Unreplayable } from '../session/events.ts'
 import type { EventsPage } from '../session/protocol/protocol.ts'
+import { defined } from '../session/defined.ts'
 import { isForeignPast, StoreError } from '../store/errors.ts'
+import type { StoredHead } from '../store/rows.ts'
 import type { Store } from '../store/store.ts'
 import { StaleWatermark } from '../calls/errors.ts'
 import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
 import type { RepeatedRequests, Succession } from '../calls/activities.ts'
-import { endOf, hasLoaded, readInherited, readRepeated, readUnstored, type EventsInStore } from './raw-histories.ts'
+import {
+  endOf,
+  hasLoaded,
+  readInherited,
+  readMistaken,
+  readRepeated,
+  readUnstored,
+  type EventsInStore,
+  type Reset,
+} from './raw-histories.ts'
 
 /** A history of maximum size takes some seconds to replay. */
 const QUERY_TIMEOUT_MS = 30_000
 /** Shorter than the time after which `loading` reports what it waits for. */
 const BROKEN_QUERY_TIMEOUT_MS = 4_000
+
+const NOTHING = { seq: 0, digest: '' }
 
 interface Needs {
   store: Store
@@ -45,9 +58,10 @@ interface Named {
 export async function storeCutOffExecutions(sessionId: string, own: string, needs: Needs, named: Named): Promise<Succession> {
   const succession: Succession = {}
   if (named.after !== undefined) {
-    // The server has sent its requests to this execution again.
-    const { requests: _, ...rest } = await storeEventsOf(sessionId, named.after, needs)
+    const { requests = [], ...rest } = await storeEventsOf(sessionId, named.after, needs)
     Object.assign(succession, rest)
+    // The server has sent its requests to this execution again, but its signals before its updates.
+    if (rest.unreplayable && requests.length > 0) succession.requests = requests
   }
   const { executionId: last, erasedAt } = await needs.store.lastExecution(sessionId)
   const cutOff = await cutOffBefore(sessionId, { own, last, erasedAt }, needs.client)
@@ -105,10 +119,13 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
     if (!last) return await passOn(sessionId, executionId, needs, 'unbegun')
     const inherited = await readInherited(sessionId, executionId, client)
     if (inherited.length > 0) left.answers = inherited
-    const head = (await store.head(sessionId)) ?? { seq: 0, digest: '' }
-    if (last.to.seq <= head.seq) return left
+    const head = (await store.head(sessionId)) ?? { ...NOTHING, epoch: last.epoch }
+    const isOtherPast = last.base.seq === 0 && last.epoch !== head.epoch
+    if (last.to.seq <= head.seq && !isOtherPast) return left
     const target = { sessionId, executionId, epoch: last.epoch, watermark: last.to }
-    for await (const entries of reader.parts(target, head, client)) await store.flush(sessionId, last.epoch, entries, { executionId })
+    // The store sets another past aside, and refuses it.
+    for await (const entries of reader.parts(target, isOtherPast ? NOTHING : head, client))
+      await store.flush(sessionId, last.epoch, entries, { executionId })
     logger.warn(
       { session: sessionId, execution: executionId, events: last.to.seq - head.seq },
       'stored events of an execution that was ended before it could store them',
@@ -119,6 +136,7 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
         { err: error, session: sessionId, execution: executionId },
         'an execution that was ended from outside does not continue the stored events',
       )
+      if (isForeignPast(error)) return { requests: await readMistaken(sessionId, executionId, client) }
     } else if (error instanceof StoreError) {
       throw error
     } else if (needs.abandoned) {
@@ -139,8 +157,9 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
  */
 async function continueWithout(sessionId: string, executionId: string, reason: string, needs: Needs): Promise<Succession> {
   const { store, client, logger, abandoned } = needs
-  const { seq = 0 } = (await store.head(sessionId)) ?? {}
-  const { received, answers, lost } = await readUnstored(sessionId, executionId, storedIn(store, sessionId, seq), client)
+  const head = await store.head(sessionId)
+  const { seq = 0 } = head ?? {}
+  const { received, answers, lost } = await readUnstored(sessionId, executionId, storedIn(store, sessionId, head), client)
   if (lost !== undefined && !abandoned) throw unreadable(executionId, lost, reason)
   const about = { session: sessionId, execution: executionId, seq, received: received.length, answers: answers.length }
   if (lost === undefined) logger.debug({ ...about, reason }, 'an execution that no worker can replay was read from its history')
@@ -157,26 +176,22 @@ async function continueWithout(sessionId: string, executionId: string, reason: s
  */
 async function passOn(sessionId: string, executionId: string, needs: Needs, ended: 'unbegun' | 'reset'): Promise<Succession> {
   const { store, client, abandoned } = needs
-  const { seq = 0 } = (await store.head(sessionId)) ?? {}
-  const events = { ...storedIn(store, sessionId, seq), areOthers: ended === 'unbegun' }
+  const events = { ...storedIn(store, sessionId, await store.head(sessionId)), areOthers: ended === 'unbegun' }
   const { received, lost } = await readUnstored(sessionId, executionId, events, client)
   if (ended === 'unbegun' && lost !== undefined && !abandoned) throw unreadable(executionId, lost, 'it never opened')
   return { requests: received }
 }
 
 /** Which of the requests that the server sent again after a reset had been carried out, once the events of the reset execution are stored. */
-export async function repeatedAfterReset(
-  reset: { sessionId: string; executionId: string; after: string | undefined },
-  store: Store,
-  client: Client,
-): Promise<RepeatedRequests> {
-  const { seq = 0 } = (await store.head(reset.sessionId)) ?? {}
-  return readRepeated(reset, storedIn(store, reset.sessionId, seq), client)
+export async function repeatedAfterReset(reset: Reset, store: Store, client: Client): Promise<RepeatedRequests> {
+  return readRepeated(reset, storedIn(store, reset.sessionId, await store.head(reset.sessionId)), client)
 }
 
-function storedIn(store: Store, sessionId: string, upTo: number): EventsInStore {
+function storedIn(store: Store, sessionId: string, head: StoredHead | null): EventsInStore {
+  const { seq: upTo = 0, epoch } = head ?? {}
   return {
     upTo,
+    ...defined({ epoch }),
     async *after(seq) {
       for (let from = seq; from < upTo; ) {
         const page = await store.events(sessionId, { after: from })

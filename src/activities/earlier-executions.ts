@@ -35,7 +35,7 @@ export async function cutOffBefore(
   if (last === own) return []
   const known = last === null ? undefined : await describe(sessionId, last, client)
   const end = known && (await endOfChain(sessionId, known, client))
-  const listed = await listedBefore(sessionId, own, { mayBeFirst: last === null }, client)
+  const listed = await listedBefore(sessionId, own, client)
   const described = await Promise.all(listed.filter((id) => id !== end?.executionId).map((id) => describe(sessionId, id, client)))
   const since = Math.max(known?.startedAt ?? 0, erasedAt ?? 0)
   return [end, ...described]
@@ -82,12 +82,12 @@ async function successorOf(sessionId: string, executionId: string, client: Clien
   }
 }
 
-/** For a session that may have no earlier execution, the lists are trusted once they include this one. */
-async function listedBefore(sessionId: string, own: string, { mayBeFirst }: { mayBeFirst: boolean }, client: Client): Promise<string[]> {
+/** The lists are trusted once they include this one. */
+async function listedBefore(sessionId: string, own: string, client: Client): Promise<string[]> {
   const query = `WorkflowId = '${workflowIdOf(sessionId)}' AND ExecutionStatus IN ${PERHAPS_CUT_OFF}`
   for (const giveUpAt = Date.now() + LISTED_WITHIN_MS; ; await sleep(BETWEEN_LISTS_MS)) {
     const ids: string[] = []
     for await (const { runId } of client.workflow.list({ query })) ids.push(runId)
-    if (!mayBeFirst || ids.includes(own) || Date.now() >= giveUpAt) return ids.filter((id) => id !== own)
+    if (ids.includes(own) || Date.now() >= giveUpAt) return ids.filter((id) => id !== own)
   }
 }

@@ -36,9 +36,9 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
   if (!resumed) return { ...succession, found: false }
   const { warnings, ...past } = resumed
   for (const warning of warnings) logger.warn({ session: sessionId }, warning)
-  // Updates that the reset execution completed are done, unless its events are lost.
-  const after = succession.unreplayable ? undefined : input.after
-  const reset = { sessionId, executionId: runId, after }
+  // Updates that the reset execution completed are done, unless its events are lost: then what it had received is passed on.
+  const isLost = found.unreplayable !== undefined && found.unreplayable.executionId === input.after
+  const reset = { sessionId, executionId: runId, ...(isLost ? { passedOn: found.requests ?? [] } : { after: input.after }) }
   const repeated = input.after === undefined ? undefined : await repeatedAfterReset(reset, store, client)
   const besides = { ...succession, ...defined({ repeated }) }
   if ('state' in past) return { ...besides, found: true, state: snapshotOf(past.state), digest: past.digest }

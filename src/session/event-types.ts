@@ -7,6 +7,7 @@ const ALL: Record<EventType, true> = {
   session_resumed: true,
   message_received: true,
   message_rejected: true,
+  request_passed_on: true,
   run_started: true,
   turn_started: true,
   agent_declared: true,

@@ -424,6 +424,11 @@ export type EventBody =
    */
   | { type: 'session_paused'; by?: string; reason?: string; code?: 'budget_assumed'; raise?: BudgetRaise[] }
   | { type: 'session_unpaused'; by?: string; reason?: string }
+  /**
+   * An update that an earlier execution had accepted, and that was not stored when it ended, has been carried out in this one. `id`: the
+   * update's; `code`: it was refused here.
+   */
+  | { type: 'request_passed_on'; id: string; name: string; code?: string; reason?: string }
   | { type: 'session_closed'; reason: 'idle' | 'requested'; by?: string }
 
 /** One fact about a session. `at` is milliseconds since 1970 by the workflow's clock; `v` is the encoding's version. */

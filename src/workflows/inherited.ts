@@ -2,7 +2,7 @@
 // activities instead of new ones.
 import type { CallModelResult, ExecuteToolResult, Inherited, Succession } from '../calls/activities.ts'
 import type { Continuation } from '../session/protocol/protocol.ts'
-import type { CallState, SessionState } from '../session/state.ts'
+import type { CallState, RunState, SessionState } from '../session/state.ts'
 import { recordEnded } from './calls/ended-calls.ts'
 import type { Journal } from './journal.ts'
 import { recorded, recordReports } from './recorded.ts'
@@ -15,6 +15,8 @@ export interface Inheritance {
   call(callId: string): Promise<ExecuteToolResult> | undefined
   /** Records the outcomes of calls that a stop prevents. */
   settle(journal: Journal, calls: readonly CallState[]): void
+  /** Whether answers are left for this turn of the run or for later ones. */
+  isAheadOf(run: RunState): boolean
   /** What the next execution of the session inherits. */
   left(): readonly Inherited[]
 }
@@ -46,6 +48,7 @@ function inheriting(unused: readonly Inherited[]): Inheritance {
 
   return {
     left: () => left,
+    isAheadOf: ({ run, turn }) => left.some((one) => one.run === run && one.turn >= turn),
     model(run, turn) {
       const answer = take('model', (one) => one.run === run && one.turn === turn)
       return answer && Promise.resolve(answer.result)

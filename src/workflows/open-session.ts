@@ -33,6 +33,8 @@ export interface Session {
   closing: { wanted: Closing | undefined }
   /** How many rollbacks and forks in progress keep new runs from starting. */
   holds: number
+  /** Updates that earlier executions passed on are carried out before the next run starts. */
+  isHeldBack: boolean
   /** The store has another past for the session's id, so this session must end. */
   isForeign: boolean
 }

@@ -50,8 +50,8 @@ export async function serve(open: Session, start: Start): Promise<void> {
     const decision = decide(journal.state, alarms.due)
     if (isBetweenTurns(decision) && continuing.isDue()) {
       await continuing.attempt()
-    } else if ((decision.do === 'start_run' || decision.do === 'end_hooks') && open.holds > 0) {
-      await condition(() => open.holds === 0)
+    } else if ((decision.do === 'start_run' || decision.do === 'end_hooks') && mayNotStart(open)) {
+      await condition(() => !mayNotStart(open))
     } else if (decision.do === 'wait' && hasRunInProgress(open)) {
       await waitForInput(open, () => continuing.isDue())
     } else if (decision.do === 'wait' || (decision.do === 'start_run' && closing.wanted?.when === 'now')) {
@@ -82,6 +82,8 @@ async function close(open: Session): Promise<boolean> {
   await condition(requestsFinished)
   return journal.watermark().seq === closed
 }
+
+const mayNotStart = ({ holds, isHeldBack }: Session): boolean => holds > 0 || isHeldBack
 
 /** Whether a pause keeps the session open: the session has work to do afterwards, or only its idle time has expired. */
 function isKeptOpen({ journal: { state }, alarms, closing }: Session): boolean {

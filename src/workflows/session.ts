@@ -48,7 +48,7 @@ import { startLateResults } from './calls/late-results.ts'
 import { startInheriting } from './inherited.ts'
 import { forkPoint, makeCheckpoint, regenerate, rollBack } from './requests/rollback-fork.ts'
 import { type Opened, openSession, reopenSession } from './opening/open.ts'
-import { opened } from './opening/opened.ts'
+import { opened, ready } from './opening/opened.ts'
 import { startOpening } from './opening/opening.ts'
 import { startPacing } from './pacing.ts'
 import { type Session, stopDetails } from './open-session.ts'
@@ -145,7 +145,8 @@ function acceptUpdates(execution: CurrentExecution): Updates {
     {
       validator: (raw) => {
         recoverRequestOf(raw)
-        if (execution.session) checkIsInError(execution.session.journal.state)
+        const session = ready(execution)
+        if (session) checkIsInError(session.journal.state)
       },
     },
   )
@@ -153,10 +154,10 @@ function acceptUpdates(execution: CurrentExecution): Updates {
   onUpdate(rollbackUpdate, rollBack)
   onUpdate(regenerateUpdate, regenerate)
   onUpdate(forkUpdate, forkPoint)
-  onUpdate(approveUpdate, approve, (request) => checkDecision(execution.session, request, Date.now()))
-  onUpdate(denyUpdate, deny, (request) => checkDecision(execution.session, request, Date.now()))
-  onUpdate(resolveUpdate, resolve, (request) => checkResolution(execution.session, request))
-  onUpdate(answerUpdate, answer, (request) => checkAnswerRequest(execution.session, request))
+  onUpdate(approveUpdate, approve, (request) => checkDecision(ready(execution), request, Date.now()))
+  onUpdate(denyUpdate, deny, (request) => checkDecision(ready(execution), request, Date.now()))
+  onUpdate(resolveUpdate, resolve, (request) => checkResolution(ready(execution), request))
+  onUpdate(answerUpdate, answer, (request) => checkAnswerRequest(ready(execution), request))
   onUpdate(pauseUpdate, pause)
   onUpdate(unpauseUpdate, unpause)
   onUpdate(raiseUpdate, raiseLimits)
@@ -165,10 +166,10 @@ function acceptUpdates(execution: CurrentExecution): Updates {
   /** Any client may send an update with any content. `check` is its validator: a refused update leaves nothing in history. */
   function onUpdate<R, A extends object>(
     update: UpdateDefinition<R, [A]>,
-    carryOut: (open: Session, request: A) => R | Promise<R>,
+    carryOut: UpdateAction<A, R>,
     check?: (request: A) => void,
   ): void {
-    const carryOutRaw = (open: Session, raw: A) => carryOut(open, requestOf<A>(raw))
+    const carryOutRaw: UpdateAction<A, R> = (open, raw, receivedAt) => carryOut(open, requestOf<A>(raw), receivedAt)
     updates.set(update.name, carryOutRaw as UpdateAction<unknown, unknown>)
     setHandler(update, (raw: A) => carryOutOnce(execution, raw, carryOutRaw), { validator: (raw) => check?.(requestOf<A>(raw)) })
   }
@@ -247,6 +248,7 @@ function sessionOf(
     previous,
     inherited,
     holds: 0,
+    isHeldBack: false,
     isForeign: false,
   }
   return session

@@ -1,16 +1,19 @@
 // Sessions that are started as new ones although they exist: the message reaches the session that is there, and no effect happens before.
 import { randomUUID } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
 import type { ModelCallContext, ModelRequest } from 'pawl'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { foldedState } from '../support/folded.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 30_000 }
+const OTHER_BUILD = { workflowModules: [fileURLToPath(new URL('../support/own/added-timer.js', import.meta.url))] }
 
 let schema: OwnSchema
 let here: Deployment
@@ -115,6 +118,37 @@ describe('a message that is sent with isNew to a session that exists', () => {
       await own.stop()
     }
   })
+
+  it.each([{ end: 'terminated' }, { end: 'replaced, because no worker can replay it' }])(
+    'a message sent with isNew while Postgres is away reaches the session that exists, although its execution was $end',
+    { timeout: 180_000 },
+    async ({ end }) => {
+      const own = await deploy({ schema: schema.name })
+      onTestFinished(() => own.stop())
+      const first = await own.startWorker({ agents: [player.agent] })
+      const played = player.play(own.pawl, { model: () => 'hello' })
+      const { session, id, requests } = played
+      await (await session.send('one')).result(TIMEOUT)
+      await session.close()
+      await own.workflowEnded(id)
+      await first.stop()
+      const postgres = await startSlowProxy(inject('stack').databaseUrl)
+      const second = await own.startWorker({ agents: [player.agent], postgres: postgres.url })
+      await postgres.close()
+      await session.send('two', { isNew: true })
+      await until('the model was asked', () => requests.length === 2)
+      await session.pause({ by: 'ann' })
+      await second.stop()
+      const isTerminated = end === 'terminated'
+      if (isTerminated) await own.temporal.workflow.getHandle(`pawl:${id}`).terminate('by an operator')
+      await own.startWorker({ agents: [player.agent], ...(!isTerminated && { interceptors: OTHER_BUILD, healAfter: '1s' }) })
+      const three = await session.send('three')
+      await until('it is paused', async () => (await session.state()).paused?.by === 'ann', 60_000)
+      await session.unpause()
+      await three.result({ timeout: 60_000 })
+      expect(saidIn(requests.at(-1) ?? expect.fail('no model was asked'))).toEqual(['one', 'two', 'three'])
+    },
+  )
 
   it('a message that is sent with isNew to a session that exists begins a session, if there is none', async () => {
     const { session, count } = play()

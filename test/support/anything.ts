@@ -78,7 +78,13 @@ function odds(bytes: number): fc.Arbitrary<Odd> {
     { weight: 3, arbitrary: fc.constantFrom(...NAMES) },
     { weight: 2, arbitrary: fc.constantFrom(...DEEP) },
     { weight: 2, arbitrary: fc.constantFrom(...large(bytes)) },
-    { weight: 1, arbitrary: fc.json().filter(isNoAgent).map((text) => odd(text)) },
+    {
+      weight: 1,
+      arbitrary: fc
+        .json()
+        .filter(isNoAgent)
+        .map((text) => odd(text)),
+    },
   )
 }
 

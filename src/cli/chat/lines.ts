@@ -28,6 +28,8 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
       return speakers.isOwn(event.messageId) ? [] : userLines(event.content)
     case 'message_rejected':
       return [problem(`message rejected, ${event.code}: ${event.reason}`)]
+    case 'request_passed_on':
+      return event.code === undefined ? [] : [problem(`${event.name} was not carried out, ${event.code}: ${event.reason}`)]
     case 'model_attempt_failed':
       return [attemptLine(event.purpose ?? 'model', event)]
     case 'compacted':

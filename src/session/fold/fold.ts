@@ -109,6 +109,7 @@ const nothing = (): void => undefined
 const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf<T>) => void } = {
   session_started: nothing,
   message_rejected: nothing,
+  request_passed_on: nothing,
   tool_attempt_failed: nothing,
   milestone_reached: nothing,
   emitted: nothing,

@@ -125,6 +125,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     traceparent: anything,
   },
   message_rejected: { messageId: optional(text), code: text, reason: text },
+  request_passed_on: { id: text, name: text, code: optional(text), reason: optional(text) },
   run_started: { run: count, messageId: text, intent: optional(count) },
   turn_started: { ...TURN, takes: list(text) },
   agent_declared: {

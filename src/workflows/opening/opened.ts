@@ -3,10 +3,15 @@ import { CancellationScope, condition, currentUpdateInfo, sleep } from '@tempora
 import { refuse, type Session } from '../open-session.ts'
 import type { CurrentExecution } from '../signals.ts'
 
+/** The session, if it is open and no update has to be carried out before those that arrive now. */
+export function ready({ session, catchesUp }: CurrentExecution): Session | undefined {
+  return catchesUp ? undefined : session
+}
+
 /** The session, once it is open. Refuses the request if the session cannot open, or cannot open soon. */
 export async function opened(execution: CurrentExecution): Promise<Session> {
   const update = currentUpdateInfo()?.id
-  if (!execution.session) await CancellationScope.nonCancellable(() => whenOpen(execution))
+  if (!ready(execution)) await CancellationScope.nonCancellable(() => whenOpen(execution))
   const { refused, opening, session, repeated } = execution
   if (update !== undefined && repeated.updates.includes(update))
     refuse('workflow_reset', 'An operator reset the workflow after this request had been carried out. Check the session.')
@@ -15,7 +20,7 @@ export async function opened(execution: CurrentExecution): Promise<Session> {
 }
 
 async function whenOpen(execution: CurrentExecution): Promise<void> {
-  await condition(() => execution.session !== undefined || execution.refused !== undefined || execution.opening.trouble !== undefined)
+  await condition(() => ready(execution) !== undefined || execution.refused !== undefined || execution.opening.trouble !== undefined)
   // An overdue alarm fires first, because it was set before this timer.
   if (execution.session?.alarms.areSet()) await sleep(1)
 }

@@ -40,14 +40,18 @@ export function makeCheckpoint({ journal, flushing }: Session, request: Checkpoi
   return { version: journal.state.checkpoint?.version ?? 0, made: true }
 }
 
-/** Rolls the session back. A run in progress is interrupted once the target is known to exist. */
-export async function rollBack(session: Session, request: RollbackRequest): Promise<RollbackReport> {
-  const { journal } = session
+/**
+ * Rolls the session back. A run in progress is interrupted once the target is known to exist. `upToSeq`: the newest event when the request was
+ * received; messages that were sent later are kept.
+ */
+export async function rollBack(
+  session: Session,
+  request: RollbackRequest,
+  upToSeq = session.journal.watermark().seq,
+): Promise<RollbackReport> {
   const target = targetIn(request.target) ?? refuse('invalid_target', TARGET_REQUIRED)
   const { keys = 'kept' } = request
   if (keys !== 'kept' && keys !== 'forgotten') refuse('invalid_keys', "`keys` must be 'kept' or 'forgotten'.")
-  // Keeps messages that are sent during the rollback.
-  const upToSeq = journal.watermark().seq
   return held(session, async () => {
     await placeOf(session, { target })
     await interruptRun(session, { reason: 'rolled back', ...stopDetails(request) })

@@ -28,7 +28,7 @@ function needsOf(known: Known, last: string, codec?: object) {
         describe: async () => ({ status: { name: known[id]!.status }, startTime: new Date(Object.keys(known).indexOf(id)) }),
       }),
       list: async function* () {
-        for (const runId of Object.keys(known)) yield { runId }
+        for (const runId of [...Object.keys(known), 'third']) yield { runId }
       },
     },
   }

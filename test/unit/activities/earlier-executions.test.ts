@@ -46,7 +46,7 @@ const before = (client: Client, last: string | null) => cutOffBefore('s', { own:
 const OWN = { own: { status: 'RUNNING', at: 90 } }
 
 describe('the earlier executions that were ended from outside', () => {
-  it('earlier executions are found through the store and the histories even if no list contains them', async () => {
+  it('earlier executions are found through the store and the histories even if lists contain only the asking one', async () => {
     const { client, asked } = serverOf(
       {
         a: { status: 'CONTINUED_AS_NEW', at: 10, next: 'b' },
@@ -54,7 +54,7 @@ describe('the earlier executions that were ended from outside', () => {
         c: { status: 'TERMINATED', at: 30 },
         ...OWN,
       },
-      () => [],
+      () => ['own'],
     )
     expect(await before(client, 'a')).toEqual(['c'])
     expect(asked()).toBe(1)
@@ -75,11 +75,16 @@ describe('the earlier executions that were ended from outside', () => {
     expect(await before(client, 'a')).toEqual(['a', 'd', 'b'])
   })
 
-  it('earlier executions unknown to the store are looked up until the lists contain the asking execution', async () => {
-    const { client, asked } = serverOf({ a: { status: 'TERMINATED', at: 10 }, ...OWN }, (asked) => (asked < 3 ? [] : ['own', 'a']))
-    expect(await before(client, null)).toEqual(['a'])
-    expect(asked()).toBe(4)
-  })
+  it.each([{ last: null }, { last: 'z' }])(
+    'earlier executions unknown to the store are looked up until the lists contain the asking execution: $last',
+    async ({ last }) => {
+      const { client, asked } = serverOf({ z: { status: 'COMPLETED', at: 5 }, a: { status: 'TERMINATED', at: 10 }, ...OWN }, (asked) =>
+        asked < 3 ? [] : ['own', 'a'],
+      )
+      expect(await before(client, last)).toEqual(['a'])
+      expect(asked()).toBe(4)
+    },
+  )
 
   it('earlier executions are not looked up once the asking execution has loaded the session', async () => {
     const { client, asked } = serverOf(OWN, () => ['own'])
@@ -91,7 +96,7 @@ describe('the earlier executions that were ended from outside', () => {
     const { client } = serverOf({ a: { status: 'COMPLETED', at: 10 }, ...OWN }, () => ['own'])
     expect(await before(client, 'a')).toEqual([])
     expect(await before(client, 'gone')).toEqual([])
-    const { client: lost, looks } = serverOf({ a: { status: 'CONTINUED_AS_NEW', at: 10, next: 'gone' }, ...OWN }, () => [])
+    const { client: lost, looks } = serverOf({ a: { status: 'CONTINUED_AS_NEW', at: 10, next: 'gone' }, ...OWN }, () => ['own'])
     expect(await before(lost, 'a')).toEqual([])
     expect(looks).toEqual(['a'])
   })

@@ -350,3 +350,26 @@ describe('a session would lose', () => {
     expect((await read(4, started({}), asks(1, 1, 3), ...calls, accepted('rollback'))).lost).toBe('tool calls')
   })
 })
+
+it('an update that was passed on before is done once the stored events say so, whether it was refused or changed nothing', async () => {
+  const requests = [
+    { kind: 'update', name: 'pause', details: {}, id: 'u1' },
+    { kind: 'update', name: 'rollback', details: { target: { run: 1 } }, id: 'u2' },
+    { kind: 'update', name: 'unpause', details: {}, id: 'u3' },
+  ]
+  const history = [started({}), scheduled('loadSession', {}), ended(2, { found: true, requests }), asks(1, 1, 2)]
+  const known = [
+    { type: 'session_resumed', executionId: 'e' },
+    { type: 'request_passed_on', id: 'u1', name: 'pause' },
+    { type: 'request_passed_on', id: 'u2', name: 'rollback', code: 'invalid_target', reason: 'no' },
+  ]
+  expect(namesOf(await readWith(3, known, ...history))).toEqual(['unpause'])
+})
+
+it('an interrupt that came after the answer to everything that had been said is not passed on', async () => {
+  const answered = [started({}), signalled('message'), asks(1, 1, 5), ended(3, { kind: 'completed', calls: [] })]
+  expect(namesOf(await read(0, ...answered, signalled('interrupt')))).toEqual(['message'])
+  expect(namesOf(await read(0, ...answered, signalled('message'), signalled('interrupt')))).toEqual(['message', 'message', 'interrupt'])
+  const calling = [started({}), signalled('message'), asks(1, 1, 5), ended(3, requested)]
+  expect(namesOf(await read(0, ...calling, signalled('interrupt')))).toEqual(['message', 'interrupt'])
+})

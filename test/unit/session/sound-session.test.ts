@@ -142,6 +142,7 @@ describe('the random sessions that go back, are forked, and ask people and clien
     model_completed: true,
     recovery_ended: true,
     recovery_started: true,
+    request_passed_on: true,
     rolled_back: true,
     run_completed: true,
     run_interrupted: true,

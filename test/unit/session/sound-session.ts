@@ -248,6 +248,8 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
       case 2:
         return receive()
       case 3:
+        if (isEventful && chance(2))
+          return append({ type: 'request_passed_on', id: 'u', name: 'pause', ...(chance(2) && { code: 'no', reason: 'no' }) })
         return append({ type: 'message_rejected', code: 'empty_message', reason: 'empty' })
       case 4:
         interrupted = now().current !== null && isRunInProgress(now())

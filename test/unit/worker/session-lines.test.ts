@@ -78,6 +78,12 @@ const LINES: { [T in EventType]: Row<T> } = {
     'message rejected',
     { ...TURN, messageId: 'm1', code: 'inbox_full', reason: 'Too many.' },
   ],
+  request_passed_on: [
+    { type: 'request_passed_on', id: 'u1', name: 'rollback', code: 'invalid_target', reason: 'Name one.' },
+    'warn',
+    'a request that an earlier execution had accepted was refused',
+    { ...TURN, request: 'rollback', code: 'invalid_target', reason: 'Name one.' },
+  ],
   content_replaced: [
     { type: 'content_replaced', ...TURN, content: [{ seq: 4, kind: 'image', size: 9, digest: 'd' }], reason: 'No image.' },
     'warn',

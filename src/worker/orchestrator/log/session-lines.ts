@@ -52,6 +52,10 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: LineFacts) => Said }
 
   message_received: ({ messageId, by }) => debug('message received', { messageId, by }),
   message_rejected: ({ messageId, code, reason }) => warn('message rejected', { messageId, code, reason }),
+  request_passed_on: ({ name, code, reason }) =>
+    code === undefined
+      ? info('a request that an earlier execution had accepted was carried out', { request: name })
+      : warn('a request that an earlier execution had accepted was refused', { request: name, code, reason }),
 
   run_started: ({ messageId, intent }) => debug('run started', { messageId, intent }),
   run_completed: ({ turns, stopReason, usage, at }, known) =>

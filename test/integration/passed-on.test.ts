@@ -1,0 +1,162 @@
+// What a session had accepted, and the store does not know of, when its execution ended and no worker could replay it: the next execution
+// does it once, and where it belongs.
+import { randomUUID } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import type { Agent } from 'pawl'
+import type { SessionHandle } from 'pawl/client'
+import { afterAll, afterEach, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
+import { approvalStage, digestOf, once, pendingOf } from '../support/approvals.ts'
+import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { type Played, saidIn, type Stage, stage } from '../support/scenes.ts'
+import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
+import { until } from '../support/until.ts'
+
+const TIMEOUT = { timeout: 60_000 }
+const LIMIT = { timeout: 180_000 }
+const OTHER_BUILD = { workflowModules: [fileURLToPath(new URL('../support/own/added-timer.js', import.meta.url))] }
+
+let here: Deployment
+let player: Stage
+let worker: RunningWorker | undefined
+
+beforeAll(async () => {
+  here = await deploy()
+  player = stage()
+})
+afterEach(() => worker?.stop())
+afterAll(() => here?.stop())
+
+const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`)
+const heardBy = ({ requests }: Pick<Played, 'requests'>): string[] => saidIn(requests.at(-1) ?? expect.fail('no model was asked'))
+const isStored = async (id: string, status: string): Promise<boolean> =>
+  (await here.pawl.sessions.list({ idPrefix: id })).items[0]?.status === status
+
+/** A worker whose Postgres can be taken away. */
+async function startOldBuild(agent: Agent): Promise<SlowProxy> {
+  const postgres = await startSlowProxy(inject('stack').databaseUrl)
+  onTestFinished(() => postgres.close())
+  worker = await here.startWorker({ agents: [agent], postgres: postgres.url })
+  return postgres
+}
+
+/** The next worker cannot replay what the old one left, and Postgres is there again. */
+async function startNewBuild(agent: Agent, healAfter: '1s' | false = '1s'): Promise<void> {
+  await worker?.stop()
+  worker = await here.startWorker({ agents: [agent], interceptors: OTHER_BUILD, healAfter })
+}
+
+/** A session with one answered message, after which Postgres went away. */
+async function beforeTheOutage(): Promise<Played> {
+  const postgres = await startOldBuild(player.agent)
+  const played = player.play(here.pawl, { model: () => 'hello' })
+  await (await played.session.send('one')).result(TIMEOUT)
+  await until('it is stored', () => isStored(played.id, 'idle'))
+  await postgres.close()
+  return played
+}
+
+/** What was passed on, and how that ended. */
+const passedOnTo = async (session: SessionHandle) =>
+  ofType(await eventsOf(session), 'request_passed_on').map(({ name, code }) => ({ name, code }))
+
+it('an answer that was to be given again is given again, and no earlier one', LIMIT, async () => {
+  const played = await beforeTheOutage()
+  const two = await played.session.send('two')
+  await two.result(TIMEOUT)
+  await played.session.regenerate()
+  await startNewBuild(player.agent)
+  await (await played.session.send('three')).result(TIMEOUT)
+  expect(heardBy(played)).toEqual(['one', 'two', 'three'])
+  const events = await eventsOf(played.session)
+  expect(ofType(events, 'rolled_back').map(({ again }) => again?.messages[0]?.messageId)).toEqual([two.messageId])
+  expect(await passedOnTo(played.session)).toEqual([{ name: 'regenerate', code: undefined }])
+})
+
+it.each(['approved', 'denied'] as const)('a call of which nothing was stored stays %s, and nobody is asked again', LIMIT, async (how) => {
+  const asking = approvalStage()
+  const postgres = await startOldBuild(asking.agent)
+  const played = asking.play(here.pawl, { model: once(['pay', 'rent']) })
+  await postgres.close()
+  const sent = await played.session.send('one', { isNew: true })
+  const decision = { digest: await digestOf(sent, 't_1_1_0'), by: 'anna' }
+  if (how === 'approved') await played.session.approve('t_1_1_0', decision)
+  else await played.session.deny('t_1_1_0', { ...decision, reason: 'too much' })
+  await until('the model goes on', () => played.requests.length === 2)
+  await startNewBuild(asking.agent)
+  await sent.result(TIMEOUT)
+  expect(played.entered()).toEqual(how === 'approved' ? ['pay rent'] : [])
+  const decided = ofType(await eventsOf(played.session), 'approval_decided').map(({ approved, by }) => ({ approved, by }))
+  expect(decided).toEqual([{ approved: how === 'approved', by: 'anna' }])
+})
+
+it('a client’s answer to a call of which nothing was stored is not asked for again', LIMIT, async () => {
+  const asking = approvalStage()
+  const postgres = await startOldBuild(asking.agent)
+  const played = asking.play(here.pawl, { model: once(['ask', 'the colour']) })
+  await postgres.close()
+  const sent = await played.session.send('one', { isNew: true })
+  const [pending] = await pendingOf(sent)
+  await played.session.answer(pending?.callId ?? '', 'blue')
+  await until('the model goes on', () => played.requests.length === 2)
+  await startNewBuild(asking.agent)
+  await sent.result(TIMEOUT)
+  expect(JSON.stringify(played.requests.at(-1)?.messages)).toContain('blue')
+})
+
+it('an interrupt that came after the answer interrupts nothing', LIMIT, async () => {
+  const played = await beforeTheOutage()
+  await (await played.session.send('two')).result(TIMEOUT)
+  await played.session.interrupt({ reason: 'too late' })
+  await startNewBuild(player.agent)
+  await (await played.session.send('three')).result(TIMEOUT)
+  expect(heardBy(played)).toEqual(['one', 'two', 'three'])
+  expect(ofType(await eventsOf(played.session), 'run_interrupted')).toEqual([])
+})
+
+it('a session that was paused stays paused: no message that came afterwards is answered', LIMIT, async () => {
+  const played = await beforeTheOutage()
+  await played.session.pause({ by: 'anna' })
+  await startNewBuild(player.agent)
+  const two = await played.session.send('two')
+  await until('the next execution has it', async () => (await passedOnTo(played.session)).length > 0, 60_000)
+  expect(await played.session.state()).toMatchObject({ paused: { by: 'anna' } })
+  expect(played.requests).toHaveLength(1)
+  await played.session.unpause()
+  await two.result(TIMEOUT)
+  expect(heardBy(played)).toEqual(['one', 'two'])
+})
+
+it('a request that was passed on to an execution that ended, too, is not carried out twice', LIMIT, async () => {
+  const played = await beforeTheOutage()
+  await played.session.pause({ by: 'anna' })
+  await startNewBuild(player.agent)
+  await played.session.unpause({ by: 'ben' })
+  await (await played.session.send('two')).result(TIMEOUT)
+  // It cannot replay the history of the newer one either.
+  await worker?.stop()
+  worker = await here.startWorker({ agents: [player.agent], healAfter: '1s' })
+  await (await played.session.send('three')).result(TIMEOUT)
+  expect((await played.session.state()).paused).toBeUndefined()
+  expect(await passedOnTo(played.session)).toHaveLength(1)
+})
+
+it('a reset of a history that no worker can replay keeps what came before a rollback, and after it, in its order', LIMIT, async () => {
+  const played = await beforeTheOutage()
+  const { version: checkpoint } = await played.session.checkpoint('before two')
+  await (await played.session.send('two')).result(TIMEOUT)
+  await played.session.rollback({ checkpoint })
+  await (await played.session.send('three')).result(TIMEOUT)
+  await startNewBuild(player.agent, false)
+  const { events } = await workflowOf(played.id).fetchHistory()
+  const first = events?.find((event) => event.workflowTaskCompletedEventAttributes)
+  await here.temporal.workflowService.resetWorkflowExecution({
+    namespace: here.stack.namespace,
+    workflowExecution: { workflowId: `pawl:${played.id}`, runId: (await workflowOf(played.id).describe()).runId },
+    reason: 'a test',
+    workflowTaskFinishEventId: first?.eventId ?? expect.fail('no workflow task was completed'),
+    requestId: randomUUID(),
+  })
+  await (await played.session.send('four')).result(TIMEOUT)
+  expect(heardBy(played)).toEqual(['one', 'three', 'four'])
+})
