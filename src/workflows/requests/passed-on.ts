@@ -2,7 +2,7 @@
 // their order, before what it received itself.
 import { allHandlersFinished, ApplicationFailure, condition, currentUpdateInfo } from '@temporalio/workflow'
 import type { PriorRequest } from '../../calls/activities.ts'
-import { refusalIn, type RollbackRequest, UPDATES } from '../../session/protocol/protocol.ts'
+import { refusalIn, type Regenerated, type RollbackRequest, UPDATES } from '../../session/protocol/protocol.ts'
 import { requestOf, targetIn } from '../../session/protocol/requests.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import type { SessionState } from '../../session/state.ts'
@@ -72,6 +72,7 @@ async function carryOutUpdate(
   const { journal, flushing } = session
   const { id, name, details } = one
   await before
+  const begins = nextStep(session) === 'start_run'
   if (!hasCaughtUp(session, one)) {
     session.isHeldBack = false
     await condition(() => journal.hasEnded || hasCaughtUp(session, one))
@@ -83,7 +84,8 @@ async function carryOutUpdate(
     flushing.nudge()
   }
   try {
-    const outcome = await updates.get(name)?.(session, details, receivedAt)
+    const again = begins && name === UPDATES.regenerate ? answeredAgain(session) : undefined
+    const outcome = again ?? (await updates.get(name)?.(session, details, receivedAt))
     record({})
     return outcome
   } catch (error) {
@@ -91,6 +93,12 @@ async function carryOutUpdate(
     record({ code: cutText(code, TEXT_BYTES.code), reason: cutText(refusalIn(error as Error), TEXT_BYTES.reason) })
     throw error
   }
+}
+
+/** The run that a regeneration was to repeat has begun again in this execution: stopping it would only interrupt later messages. */
+function answeredAgain({ journal }: Session): Regenerated | undefined {
+  const { current, seq } = journal.state
+  return current ? { toSeq: seq, effects: [], moreEffects: 0, messageId: current.messageId, seq } : undefined
 }
 
 /**
