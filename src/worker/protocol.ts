@@ -131,6 +131,8 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   healAfterMs: number | false
   /** The socket for executors. */
   socketPath: string
+  /** The worker's own folder, which outlives its orchestrators. */
+  folder: string
   /** Executions that an earlier orchestrator had cached, newest first. */
   cached: CachedExecution[]
   /** Executions that earlier orchestrators were watching because they make no progress. */

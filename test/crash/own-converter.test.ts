@@ -1,8 +1,11 @@
 // Deaths when users bring a data converter: what is known of a dead attempt passes through it, in heartbeats and in failures. The seed draws
 // the converter.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RunHandle } from 'pawl/client'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { dataConverter as encrypting } from '../support/own/encrypting.ts'
 import { dataConverter as reversing } from '../support/own/reversing.ts'
 import { seed, variants } from '../support/sizes.ts'
@@ -12,11 +15,11 @@ import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
 const call = (tool: string): Plan => [[{ tool, input: { name: 'a' } }]]
 
 const CONVERTERS = [
-  { kind: 'a payload converter of another encoding', file: 'reversing', dataConverter: reversing, bundles: true },
-  { kind: 'a codec that refuses what it has not encoded', file: 'encrypting', dataConverter: encrypting, bundles: false },
+  { kind: 'a payload converter of another encoding', file: 'reversing', dataConverter: reversing },
+  { kind: 'a codec that refuses what it has not encoded', file: 'encrypting', dataConverter: encrypting },
 ]
 
-describe.each(variants(CONVERTERS, 1))(`with $kind (seed ${seed}, again with PAWL_SEED)`, ({ file, dataConverter, bundles }) => {
+describe.each(variants(CONVERTERS, 1))(`with $kind (seed ${seed}, again with PAWL_SEED)`, ({ file, dataConverter }) => {
   const module = fileURLToPath(new URL(`../support/own/${file}.ts`, import.meta.url))
   let rig: Rig
   let workers: Supervised
@@ -68,19 +71,33 @@ describe.each(variants(CONVERTERS, 1))(`with $kind (seed ${seed}, again with PAW
     })
   })
 
-  it('a new orchestrator continues heartbeats at once, before it has bundled workflow code, if it must', async () => {
+  it('a new orchestrator continues heartbeats at once, whatever the converter', async () => {
     await workers.serving()
     const held = rig.ledger.holdNext({ stage: 'entered', what: 'look' })
     const run = await rig.start(call('look'))
     const mark = await held
-    const from = workers.events.length
     const killedAt = Date.now()
     process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
     await until(async () => (await rig.lastHeartbeat(run.sessionId)) > killedAt)
-    const isReady = workers.events.slice(from).some(({ event }) => event === 'orchestrator_ready')
-    expect(bundles && isReady).toBe(false)
     mark.release()
     expect((await run.result()).text).toBe(finalAnswer(call('look')))
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
+})
+
+it('a new orchestrator runs the workflow code of the one before it, although a module of it is gone from disk', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'pawl-test-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const [workflowModule, interceptors] = [join(folder, 'workflow.mjs'), join(folder, 'interceptors.mjs')]
+  await writeFile(workflowModule, 'export const interceptors = () => ({})')
+  await writeFile(interceptors, `export const interceptors = ${JSON.stringify({ workflowModules: [workflowModule] })}`)
+  const rig = await startRig()
+  onTestFinished(() => rig.close())
+  const { supervisor, events } = await rig.supervise({ interceptors, processes: 1 })
+  expect((await (await rig.start([])).result()).text).toBe(finalAnswer([]))
+  await rm(workflowModule)
+  const from = events.length
+  process.kill(supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
+  await until(() => events.slice(from).some(({ event }) => event === 'orchestrator_ready'))
+  expect((await (await rig.start([])).result()).text).toBe(finalAnswer([]))
 })

@@ -79,6 +79,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
     ...defined({ taskQueue, telemetry: options.telemetry }),
     ...(options.dataConverter !== undefined && { dataConverter: await loadDataConverter(options.dataConverter) }),
     ...(options.interceptors !== undefined && { interceptors: await loadInterceptors(options.interceptors) }),
+    bundleFolder: options.folder,
     identity: identityOf(process.pid, options.worker),
     healAfterMs: options.healAfterMs,
     failing: {

@@ -50,6 +50,8 @@ export interface OrchestratorParts
   telemetry?: TelemetrySettings | undefined
   /** The sending half of heartbeats, if not this event loop: returns the function that accepts its messages. */
   heartbeats?: (post: (message: FromSender) => void) => (message: ToSender) => void
+  /** See `UserCode`. */
+  bundleFolder?: string
   /** On the server. */
   identity: string
   /** How long a session's task may keep failing before the session continues in a new execution; false: for ever. */
@@ -69,8 +71,8 @@ export interface Orchestrator {
   /** Connects the executor at the other end of the channel. */
   connect(channel: Channel<FromExecutor, ToExecutor>): void
   /**
-   * Creates the Temporal workers, once. This takes as long as everything else at startup, or seconds longer with the user's own converter:
-   * executors connect before it, so that no attempt misses its heartbeats.
+   * Creates the Temporal workers, once. This takes as long as everything else at startup, or seconds longer if the user's own converter or
+   * interceptors have to be bundled: executors connect before it, so that no attempt misses its heartbeats.
    */
   createWorker(): Promise<TemporalWorker>
   /** Ends the orchestrator; waits for flushes in progress. */

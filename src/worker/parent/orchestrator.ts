@@ -24,10 +24,10 @@ const MAX_FAILING = 1_000
 
 export interface OrchestratorKeeping {
   /** Called at each start, because keys rotate. */
-  options: () => Omit<OrchestratorOptions, 'socketPath' | 'cached' | 'failing' | 'worker' | 'predecessors'>
+  options: () => Omit<OrchestratorOptions, 'socketPath' | 'folder' | 'cached' | 'failing' | 'worker' | 'predecessors'>
   /** Whether a spare process waits to become the next one. */
   hasSpare: boolean
-  /** The folder of its sockets. */
+  /** The worker's own folder, with its sockets. */
   folder: string
   onStarted(pid: number): void
   onMessage(message: FromOrchestrator, pid: number): void
@@ -96,7 +96,7 @@ export function keepOrchestrator(keeping: OrchestratorKeeping): KeptOrchestrator
     })
     child.once('exit', (code, signal) => exited(mine, code, signal))
     const known = { cached: cached.newest(), failing: [...failing.values()], worker, predecessors }
-    tell(child, { type: 'start', options: { ...given, socketPath: mine.path, ...known } })
+    tell(child, { type: 'start', options: { ...given, socketPath: mine.path, folder, ...known } })
     if (child.pid !== undefined) onStarted(child.pid)
   }
 

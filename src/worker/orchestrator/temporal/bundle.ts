@@ -1,6 +1,6 @@
 // The workflow bundle: the prebuilt one, or one bundled at startup for another SDK version or the user's own converter or interceptors.
 import { createHash } from 'node:crypto'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,6 +19,8 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 export interface UserCode {
   dataConverter?: DataConverter | undefined
   interceptors?: WorkerInterceptors | undefined
+  /** Where an orchestrator finds the bundle that the one before it made: that takes seconds, in which no session continues. */
+  bundleFolder?: string | undefined
 }
 
 /** The workflow code of this build, and the data converter that belongs to it. */
@@ -43,17 +45,52 @@ export async function workflowCode(user: UserCode): Promise<WorkflowCode & { bui
 }
 
 /** Makes or finds the bundle. */
-async function workflowBundle({
-  dataConverter,
-  interceptors,
-}: UserCode): Promise<{ workflowBundle: WorkflowBundleOption; buildId: string }> {
-  const { payloadConverterPath: own, failureConverterPath } = (dataConverter && absoluteConverter(dataConverter)) ?? {}
-  const workflowInterceptors = interceptors?.workflowModules ?? []
+async function workflowBundle(user: UserCode): Promise<{ workflowBundle: WorkflowBundleOption; buildId: string }> {
+  const { payloadConverterPath: own, failureConverterPath } = (user.dataConverter && absoluteConverter(user.dataConverter)) ?? {}
+  const modules: Modules = { own, failureConverterPath, workflowInterceptors: user.interceptors?.workflowModules ?? [] }
   const prebuilt = await prebuiltBundle()
-  const isOwn = own !== undefined || failureConverterPath !== undefined || workflowInterceptors.length > 0
+  const isOwn = own !== undefined || failureConverterPath !== undefined || modules.workflowInterceptors.length > 0
   if (!isOwn && prebuilt?.fits) {
     return { workflowBundle: { codePath: here('../../../workflow-bundle.js') }, buildId: buildIdOf(prebuilt.digest, prebuilt.version) }
   }
+  const code = await bundledOnce(modules, user.bundleFolder)
+  const digest = createHash('sha256').update(code).digest('hex').slice(0, 8)
+  return { workflowBundle: { code }, buildId: buildIdOf(digest, prebuilt?.version) }
+}
+
+/** The user's modules that a bundle contains. */
+interface Modules {
+  own: string | undefined
+  failureConverterPath: string | undefined
+  workflowInterceptors: string[]
+}
+
+const bundled = new Map<string, Promise<string>>()
+
+/** Bundles the same modules once in a process, which has one build of them, and once in a worker. */
+function bundledOnce(modules: Modules, folder: string | undefined): Promise<string> {
+  const key = JSON.stringify(modules)
+  const known = bundled.get(key)
+  if (known) return known
+  const made = folder === undefined ? bundle(modules) : foundOrMade(join(folder, 'workflow-bundle.js'), () => bundle(modules))
+  bundled.set(key, made)
+  made.catch(() => bundled.delete(key))
+  return made
+}
+
+async function foundOrMade(path: string, make: () => Promise<string>): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch {
+    const code = await make()
+    // Renamed, because an orchestrator may die while it writes.
+    await writeFile(`${path}.${process.pid}`, code)
+    await rename(`${path}.${process.pid}`, path)
+    return code
+  }
+}
+
+async function bundle({ own, failureConverterPath, workflowInterceptors }: Modules): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'pawl-bundle-'))
   try {
     const { code } = await bundleWorkflowCode({
@@ -71,8 +108,7 @@ async function workflowBundle({
       webpackConfigHook: joinModules,
       logger: SILENT,
     })
-    const digest = createHash('sha256').update(code).digest('hex').slice(0, 8)
-    return { workflowBundle: { code }, buildId: buildIdOf(digest, prebuilt?.version) }
+    return code
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

@@ -29,6 +29,7 @@ export interface TemporalWorker {
 }
 
 interface WorkersNeeds extends Pick<CreateWorkerOptions, 'dataConverter' | 'interceptors' | 'tuner'> {
+  bundleFolder?: string
   client: Client
   connection: NativeConnection
   namespace: string
