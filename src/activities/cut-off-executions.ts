@@ -18,10 +18,11 @@ import type { RepeatedRequests, Succession } from '../calls/activities.ts'
 import {
   endOf,
   hasLoaded,
-  readInherited,
+  readLeft,
   readMistaken,
   readRepeated,
   readUnstored,
+  tookForNew,
   type EventsInStore,
   type Reset,
 } from './raw-histories.ts'
@@ -103,7 +104,7 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
     if (!(error instanceof CannotLoad)) throw error
   }
   let why: string | undefined
-  const left: Succession = {}
+  const left = async () => readLeft(sessionId, executionId, storedIn(store, sessionId, await store.head(sessionId)), client)
   try {
     const ended = await endOf(sessionId, executionId, client)
     if (ended === 'unbegun' || ended === 'reset') return await passOn(sessionId, executionId, needs, ended)
@@ -117,11 +118,9 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
     )
     if (why !== undefined) return await continueWithout(sessionId, executionId, why, needs)
     if (!last) return await passOn(sessionId, executionId, needs, 'unbegun')
-    const inherited = await readInherited(sessionId, executionId, client)
-    if (inherited.length > 0) left.answers = inherited
     const head = (await store.head(sessionId)) ?? { ...NOTHING, epoch: last.epoch }
     const isOtherPast = last.base.seq === 0 && last.epoch !== head.epoch
-    if (last.to.seq <= head.seq && !isOtherPast) return left
+    if (last.to.seq <= head.seq && !isOtherPast) return await left()
     const target = { sessionId, executionId, epoch: last.epoch, watermark: last.to }
     // The store sets another past aside, and refuses it.
     for await (const entries of reader.parts(target, isOtherPast ? NOTHING : head, client))
@@ -130,13 +129,16 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
       { session: sessionId, execution: executionId, events: last.to.seq - head.seq },
       'stored events of an execution that was ended before it could store them',
     )
+    return await left()
   } catch (error) {
     if (isPassedOver(error)) {
       logger.debug(
         { err: error, session: sessionId, execution: executionId },
         'an execution that was ended from outside does not continue the stored events',
       )
-      if (isForeignPast(error)) return { requests: await readMistaken(sessionId, executionId, client) }
+      if (isForeignPast(error) && (await tookForNew(sessionId, executionId, client)))
+        return { requests: await readMistaken(sessionId, executionId, client) }
+      return {}
     } else if (error instanceof StoreError) {
       throw error
     } else if (needs.abandoned) {
@@ -144,11 +146,11 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
         { err: error, session: sessionId, execution: executionId },
         'the events of an unreadable execution were abandoned, as a person decided',
       )
+      return left().catch(() => ({}))
     } else {
       throw error instanceof CannotLoad ? error : unreadable(executionId, 'events', textOf(error), error)
     }
   }
-  return left
 }
 
 /**

@@ -11,8 +11,10 @@ const CUT_OFF: readonly WorkflowExecutionStatusName[] = ['TERMINATED', 'FAILED',
 const PERHAPS_CUT_OFF = "('Terminated', 'Failed', 'TimedOut', 'Canceled', 'Running')"
 /** How long to wait until the lists include an execution. They then include all earlier ones, too. */
 const LISTED_WITHIN_MS = 3_000
-const BETWEEN_LISTS_MS = 200
+/** The first pause between two lists; each further one is twice as long, because a namespace has a small budget of lists. */
+const FIRST_PAUSE_MS = 100
 const NOT_FOUND = 5
+const RESOURCE_EXHAUSTED = 8
 /** HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT: only the last event. */
 const CLOSE_EVENT = 2
 
@@ -85,9 +87,21 @@ async function successorOf(sessionId: string, executionId: string, client: Clien
 /** The lists are trusted once they include this one. */
 async function listedBefore(sessionId: string, own: string, client: Client): Promise<string[]> {
   const query = `WorkflowId = '${workflowIdOf(sessionId)}' AND ExecutionStatus IN ${PERHAPS_CUT_OFF}`
-  for (const giveUpAt = Date.now() + LISTED_WITHIN_MS; ; await sleep(BETWEEN_LISTS_MS)) {
+  const giveUpAt = Date.now() + LISTED_WITHIN_MS
+  for (let pause = FIRST_PAUSE_MS; ; pause *= 2) {
     const ids: string[] = []
-    for await (const { runId } of client.workflow.list({ query })) ids.push(runId)
+    try {
+      for await (const { runId } of client.workflow.list({ query })) ids.push(runId)
+    } catch (error) {
+      // Many sessions may resume at once.
+      if (!isBusy(error) || Date.now() >= giveUpAt) throw error
+    }
     if (ids.includes(own) || Date.now() >= giveUpAt) return ids.filter((id) => id !== own)
+    await sleep(pause)
   }
+}
+
+function isBusy(error: unknown): boolean {
+  const cause = error instanceof Error && isGrpcServiceError(error.cause) ? error.cause : error
+  return isGrpcServiceError(cause) && cause.code === RESOURCE_EXHAUSTED
 }

@@ -2,7 +2,7 @@
 // can replay them.
 import type { Client } from '@temporalio/client'
 import type { ExecuteToolInput, Inherited, PriorRequest, RepeatedRequests, Succession } from '../calls/activities.ts'
-import { type HistoryEvent, newestFirst, watermarkIn } from '../connect/histories.ts'
+import { type HistoryEvent, isOfWorkflow, newestFirst, watermarkIn } from '../connect/histories.ts'
 import type { SessionEvent } from '../session/events.ts'
 import { isObject, jsonBytes } from '../session/json.ts'
 import { type Continuation, SIGNALS, UPDATES, workflowIdOf } from '../session/protocol/protocol.ts'
@@ -32,7 +32,8 @@ export async function endOf(sessionId: string, executionId: string, client: Clie
   for await (const event of newestFirst(client.workflowService, { namespace, workflowId: workflowIdOf(sessionId), executionId })) {
     if (event.workflowTaskCompletedEventAttributes) return isFailing ? 'failing' : 'ordinary'
     if (isReset(event)) return 'reset'
-    isFailing ||= event.workflowTaskFailedEventAttributes != null
+    const { workflowTaskFailedEventAttributes: failed } = event
+    isFailing ||= failed != null && isOfWorkflow(failed)
   }
   return 'unbegun'
 }
@@ -40,19 +41,21 @@ export async function endOf(sessionId: string, executionId: string, client: Clie
 /** Updates that concern a session whatever has happened in it: others name what was in the mistaken past. */
 const OF_ANY_PAST: readonly string[] = [UPDATES.pause, UPDATES.unpause, UPDATES.raise]
 
-/** What an execution that took the session for a new one received for the session that exists, in order. */
+/** What an execution with a past of its own received for the session that exists, in order. */
 export async function readMistaken(sessionId: string, executionId: string, client: Client): Promise<PriorRequest[]> {
-  const history = await historyOf(sessionId, executionId, client)
-  return (await startIn(history, client))?.isNew ? passedOnByMistaken(history, executionId, client) : []
+  return passedOnByMistaken(await historyOf(sessionId, executionId, client), executionId, client)
 }
 
-function passedOnByMistaken(history: readonly HistoryEvent[], executionId: string, client: Client): Promise<PriorRequest[]> {
+/** Whether the execution took the session for a new one without asking. */
+export async function tookForNew(sessionId: string, executionId: string, client: Client): Promise<boolean> {
+  return (await startIn(await historyOf(sessionId, executionId, client), client))?.isNew === true
+}
+
+async function passedOnByMistaken(history: readonly HistoryEvent[], executionId: string, client: Client): Promise<PriorRequest[]> {
   const isOfSession = ({ kind, name }: Received): boolean => (kind === 'update' ? OF_ANY_PAST.includes(name) : name !== SIGNALS.lateResult)
-  return Promise.all(
-    receivedIn(history)
-      .filter(isOfSession)
-      .map((one) => passedOn(one, executionId, client)),
-  )
+  const received = receivedIn(history).filter(isOfSession)
+  const left = await withoutIdle(received, await activitiesIn(history, client), history, client)
+  return Promise.all(left.map((one) => passedOn(one, executionId, client)))
 }
 
 /** Whether the execution has loaded its session: with it, what earlier ones had passed on. */
@@ -127,16 +130,38 @@ async function withoutIdle(
   for (const one of received) {
     if (one.kind !== 'signal' || one.name !== SIGNALS.interrupt) continue
     const answered = await finalAnswerIn(activities, one.at, client)
-    if (answered && !messages.some(({ at }) => at > answered.at && at < one.at)) idle.add(one)
+    // The task that heard of the answer had to be completed: signals come before answers that arrive for the same task.
+    const isHeard = answered && history.some((event, at) => at < one.at && completesAfter(event, answered.endedAt ?? at))
+    if (isHeard && !messages.some(({ at }) => at > answered.at && at < one.at)) idle.add(one)
   }
   return received.filter((one) => !idle.has(one))
 }
 
-/** What the execution had itself from one that could not be replayed. Answers that it has used match no call or turn that is still open. */
-export async function readInherited(sessionId: string, executionId: string, client: Client): Promise<Inherited[]> {
+/** Whether the event completes a workflow task that began after that place of the history. */
+function completesAfter({ workflowTaskCompletedEventAttributes: completed }: HistoryEvent, place: number): boolean {
+  // Event ids count from 1.
+  return completed != null && Number(completed.startedEventId) - 1 > place
+}
+
+/**
+ * What the execution had itself from one that could not be replayed, once its events are stored. Answers that it has used match no call or
+ * turn that is still open; each update that it has carried out left an event.
+ */
+export async function readLeft(
+  sessionId: string,
+  executionId: string,
+  events: EventsInStore,
+  client: Client,
+): Promise<Pick<Succession, 'answers' | 'requests'>> {
   const history = await historyOf(sessionId, executionId, client)
   const { carried } = (await startIn(history, client)) ?? {}
-  return inheritedBy(carried, await loadedBy(await activitiesIn(history, client), client))
+  const loaded = await loadedBy(await activitiesIn(history, client), client)
+  const updates = passedOnTo(loaded).filter(({ kind }) => kind === 'update')
+  const settled = loaded?.found && 'state' in loaded ? loaded.state.seq : 0
+  const left = await withoutStored(updates, events, settled, history, client)
+  const requests = await Promise.all(left.map((one) => passedOn(one, executionId, client)))
+  const answers = inheritedBy(carried, loaded)
+  return { ...(answers.length > 0 && { answers }), ...(requests.length > 0 && { requests }) }
 }
 
 const inheritedBy = (carried: Continuation | undefined, loaded: Succession | undefined): Inherited[] => [

@@ -39,6 +39,17 @@ export async function firstOf(
   return history?.events?.[0]
 }
 
+/**
+ * Causes by which the server itself fails a workflow task: of commands that came too late, resets, failovers, and closes. The values are those
+ * of `WorkflowTaskFailedCause`.
+ */
+const NOT_OF_THE_WORKFLOW: ReadonlySet<number> = new Set([1, 13, 17, 18, 20])
+
+/** Whether the task failed because of the workflow or its worker. */
+export function isOfWorkflow({ cause }: temporal.api.history.v1.IWorkflowTaskFailedEventAttributes): boolean {
+  return !NOT_OF_THE_WORKFLOW.has(cause ?? 0)
+}
+
 /** When the server recorded the event, in milliseconds since 1970. */
 export function eventTime({ eventTime }: HistoryEvent): number {
   return Number(eventTime?.seconds ?? 0) * 1_000 + Math.trunc((eventTime?.nanos ?? 0) / 1_000_000)

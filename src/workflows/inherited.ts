@@ -16,7 +16,7 @@ export interface Inheritance {
   /** Records the outcomes of calls that a stop prevents. */
   settle(journal: Journal, calls: readonly CallState[]): void
   /** Whether answers are left for this turn of the run or for later ones. */
-  isAheadOf(run: RunState): boolean
+  isAheadOf(run: Pick<RunState, 'run' | 'turn'>): boolean
   /** What the next execution of the session inherits. */
   left(): readonly Inherited[]
 }
@@ -76,8 +76,11 @@ const MAY_HAVE_BEEN_MADE = 'The workflow that made this call could not continue,
  */
 function isUsable(answers: readonly Inherited[], state: SessionState | undefined): (one: Inherited) => boolean {
   const { run, turn, phase, calls = [] } = state?.current ?? {}
+  const newest = state?.run ?? 0
   const turnsWithCalls = new Set(answers.flatMap((one) => (hasCalls(one) ? [turnOf(one)] : [])))
   return (one) => {
+    // An earlier execution has used it.
+    if (one.run < newest || (one.run === newest && run === undefined)) return false
     if (turnsWithCalls.has(turnOf(one))) return true
     return one.of === 'call' ? calls.some(({ callId }) => callId === one.callId) : one.run === run && one.turn === turn && phase === 'model'
   }

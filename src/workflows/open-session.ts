@@ -16,6 +16,9 @@ import type { Stopping } from './stopping.ts'
 import type { BudgetRaise } from '../session/spending/spend.ts'
 import { defined } from '../session/defined.ts'
 
+/** The next update is carried out before the next run starts (`isHeld`), or after the run of the messages up to an event. */
+export type CatchingUp = { isHeld: true } | { isHeld: false; takesUpTo: number }
+
 /** An open session. */
 export interface Session {
   journal: Journal
@@ -33,8 +36,8 @@ export interface Session {
   closing: { wanted: Closing | undefined }
   /** How many rollbacks and forks in progress keep new runs from starting. */
   holds: number
-  /** Updates that earlier executions passed on are carried out before the next run starts. */
-  isHeldBack: boolean
+  /** While it carries out updates that earlier executions passed on. */
+  catchesUp: CatchingUp | undefined
   /** The store has another past for the session's id, so this session must end. */
   isForeign: boolean
 }

@@ -39,7 +39,11 @@ export async function serve(open: Session, start: Start): Promise<void> {
     return true
   }
   /** Work that a pause delays is done before the session closes. */
-  const mayClose = (): boolean => closing.wanted !== undefined && (closing.wanted.when === 'now' || !isHeldUp(journal.state, alarms.due))
+  const mayClose = (): boolean =>
+    closing.wanted !== undefined && !open.catchesUp && (closing.wanted.when === 'now' || !isHeldUp(journal.state, alarms.due))
+  /** Whether nothing is to be done but to wait or to close. */
+  const rests = (step: SessionStep): step is SessionStep & { do: 'wait' | 'start_run' } =>
+    step.do === 'wait' || (step.do === 'start_run' && closing.wanted?.when === 'now')
   if (journal.base.seq > 0 && deadlinesInInbox(journal.state).length > 0) {
     // Messages may have passed their deadlines while no execution was running. Their alarms fire before this timer.
     alarms.follow()
@@ -54,13 +58,15 @@ export async function serve(open: Session, start: Start): Promise<void> {
       await condition(() => !mayNotStart(open))
     } else if (decision.do === 'wait' && hasRunInProgress(open)) {
       await waitForInput(open, () => continuing.isDue())
-    } else if (decision.do === 'wait' || (decision.do === 'start_run' && closing.wanted?.when === 'now')) {
+    } else if (rests(decision)) {
       flushing.nudge()
       const pauseChanges = watchPause(open)
       // After a recovery, a run may continue and then wait: for a person, or until the session is unpaused.
       const wakes = () => mayClose() || nextStep(open) !== 'wait' || hasRunInProgress(open) || pauseChanges() || continuing.isDue()
       const isWoken = !mayClose() && (await waitWhileIdle(wakes))
-      if (!isWoken && (await close(open))) return
+      // What was passed on may start a run.
+      if (open.catchesUp) await condition(() => !open.catchesUp || !rests(decide(journal.state, alarms.due)))
+      else if (!isWoken && (await close(open))) return
     } else {
       await carryOut(open, decision)
     }
@@ -83,7 +89,11 @@ async function close(open: Session): Promise<boolean> {
   return journal.watermark().seq === closed
 }
 
-const mayNotStart = ({ holds, isHeldBack }: Session): boolean => holds > 0 || isHeldBack
+/** Whether a rollback, a fork, or an update that was passed on must come before the next run. */
+function mayNotStart({ holds, catchesUp, journal }: Session): boolean {
+  if (holds > 0 || !catchesUp) return holds > 0
+  return catchesUp.isHeld || journal.state.inbox.every(({ seq = 0 }) => seq > catchesUp.takesUpTo)
+}
 
 /** Whether a pause keeps the session open: the session has work to do afterwards, or only its idle time has expired. */
 function isKeptOpen({ journal: { state }, alarms, closing }: Session): boolean {
@@ -108,6 +118,13 @@ async function waitForInput(session: Session, isDue: () => boolean): Promise<voi
   await condition(wakes)
 }
 
+/** Messages that came after an update that was passed on are not part of the run that precedes it. */
+function takesNow({ journal, catchesUp }: Session, takes: string[]): string[] {
+  if (!catchesUp || catchesUp.isHeld) return takes
+  const { inbox } = journal.state
+  return takes.filter((messageId) => (inbox.find((one) => one.messageId === messageId)?.seq ?? 0) <= catchesUp.takesUpTo)
+}
+
 /** Whether nothing of the run is pending. */
 function isBetweenTurns(decision: SessionStep): boolean {
   return decision.do === 'wait' || decision.do === 'start_run' || decision.do === 'start_turn'
@@ -125,7 +142,7 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
       const { run, turn, takes } = decision
       // A run that is about to be stopped accepts only its opening message. Messages that no model sees open the next run.
       const opener = journal.state.current?.messageId
-      const seen = session.stopping.isRequested() ? takes.filter((messageId) => messageId === opener) : takes
+      const seen = session.stopping.isRequested() ? takes.filter((messageId) => messageId === opener) : takesNow(session, takes)
       journal.append({ type: 'turn_started', run, turn, takes: seen })
       return
     }

@@ -248,7 +248,7 @@ function sessionOf(
     previous,
     inherited,
     holds: 0,
-    isHeldBack: false,
+    catchesUp: undefined,
     isForeign: false,
   }
   return session

@@ -33,8 +33,6 @@ export interface CurrentExecution {
   signals: number
   /** Work to do in order once the session is open, after what earlier executions passed on. */
   onceOpen: Waiting[]
-  /** It carries out updates that earlier executions passed on. */
-  catchesUp?: boolean
   /** What a reset sent again although it had been carried out. */
   repeated: RepeatedRequests
 }

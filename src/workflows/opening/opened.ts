@@ -4,8 +4,8 @@ import { refuse, type Session } from '../open-session.ts'
 import type { CurrentExecution } from '../signals.ts'
 
 /** The session, if it is open and no update has to be carried out before those that arrive now. */
-export function ready({ session, catchesUp }: CurrentExecution): Session | undefined {
-  return catchesUp ? undefined : session
+export function ready({ session }: CurrentExecution): Session | undefined {
+  return session?.catchesUp ? undefined : session
 }
 
 /** The session, once it is open. Refuses the request if the session cannot open, or cannot open soon. */

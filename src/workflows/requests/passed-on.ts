@@ -2,7 +2,7 @@
 // their order, before what it received itself.
 import { allHandlersFinished, ApplicationFailure, condition, currentUpdateInfo } from '@temporalio/workflow'
 import type { PriorRequest } from '../../calls/activities.ts'
-import { refusalIn, type Regenerated, type RollbackRequest, UPDATES } from '../../session/protocol/protocol.ts'
+import { type RaiseRequest, refusalIn, type RollbackRequest, SIGNALS, UPDATES } from '../../session/protocol/protocol.ts'
 import { requestOf, targetIn } from '../../session/protocol/requests.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import type { SessionState } from '../../session/state.ts'
@@ -16,14 +16,17 @@ export type UpdateAction<A, R> = (open: Session, raw: A, receivedAt?: number) =>
 /** By name. */
 export type Updates = Map<string, UpdateAction<unknown, unknown>>
 
-/** `receivedAt`: the newest event when it was received. */
+type PriorSignal = Exclude<PriorRequest, { kind: 'update' }>
+
+/** `receivedAt`: the newest event when it was received. `next`: the signals that followed, up to the next update. */
 interface PriorUpdate {
   one: PriorRequest & { kind: 'update' }
   receivedAt: number
+  next: PriorSignal[]
 }
 
-/** Updates that need no run of the messages before them: a pause keeps it from starting. */
-const OF_SESSION: readonly string[] = [UPDATES.pause, UPDATES.unpause, UPDATES.raise, UPDATES.checkpoint]
+/** Updates that need no run, but keep one from starting, or concern the session as it is. */
+const OF_SESSION: readonly string[] = [UPDATES.pause, UPDATES.unpause, UPDATES.checkpoint]
 
 // Each workflow has its own instance of this module.
 const outcomes = new Map<string, Promise<unknown>>()
@@ -41,42 +44,54 @@ export function requestsFinished(): boolean {
 export function carryOutPassedOn(execution: CurrentExecution, session: Session, updates: Updates, requests: readonly PriorRequest[]): void {
   const due: PriorUpdate[] = []
   for (const one of requests) {
-    if (one.kind === 'update') due.push({ one, receivedAt: session.journal.watermark().seq })
-    else if (one.kind === 'cancellation') cancel(execution)
-    else receiveSignal(execution, one.name, one.details)
+    if (one.kind === 'update') due.push({ one, receivedAt: session.journal.watermark().seq, next: [] })
+    else {
+      due.at(-1)?.next.push(one)
+      receive(execution, one)
+    }
   }
   if (due.length === 0) return
-  execution.catchesUp = true
-  session.isHeldBack = true
+  session.catchesUp = { isHeld: true }
   inProgress += 1
   let before: Promise<unknown> = Promise.resolve()
-  for (const update of due) {
-    const outcome = carryOutUpdate(session, updates, update, before)
+  for (const [place, update] of due.entries()) {
+    const later = due.slice(place + 1)
+    const outcome = before.then(() => carryOutUpdate(session, updates, update, later))
     outcomes.set(update.one.id, outcome)
     // A refusal is recorded, and a client that sends the update again gets it. A reset ends the wait.
-    before = outcome.catch(() => undefined)
+    before = outcome.then(ignore, ignore).then(() => receiveAgain(execution, session, update))
   }
   void before.then(() => {
     inProgress -= 1
-    execution.catchesUp = false
-    session.isHeldBack = false
+    session.catchesUp = undefined
   })
 }
 
-async function carryOutUpdate(
-  session: Session,
-  updates: Updates,
-  { one, receivedAt }: PriorUpdate,
-  before: Promise<unknown>,
-): Promise<unknown> {
+const ignore = (): void => undefined
+
+function receive(execution: CurrentExecution, one: PriorSignal): void {
+  if (one.kind === 'cancellation') cancel(execution)
+  else receiveSignal(execution, one.name, one.details)
+}
+
+/**
+ * A rollback lets messages that it removed be sent again with their ids, and discards the stop of the run that it ends: what followed it is
+ * received once more, from the first message on. Others were accepted, and count once.
+ */
+function receiveAgain(execution: CurrentExecution, { journal }: Session, { one, next }: PriorUpdate): void {
+  if (one.name !== UPDATES.rollback || journal.hasEnded) return
+  const first = next.findIndex(({ name }) => name === SIGNALS.message)
+  if (first >= 0) for (const signal of next.slice(first)) receive(execution, signal)
+}
+
+async function carryOutUpdate(session: Session, updates: Updates, update: PriorUpdate, later: readonly PriorUpdate[]): Promise<unknown> {
   const { journal, flushing } = session
+  const { one, receivedAt } = update
   const { id, name, details } = one
-  await before
-  const begins = nextStep(session) === 'start_run'
-  if (!hasCaughtUp(session, one)) {
-    session.isHeldBack = false
-    await condition(() => journal.hasEnded || hasCaughtUp(session, one))
-    session.isHeldBack = true
+  if (!hasCaughtUp(session, update, later)) {
+    session.catchesUp = { isHeld: false, takesUpTo: receivedAt }
+    await condition(() => journal.hasEnded || hasCaughtUp(session, update, later))
+    session.catchesUp = { isHeld: true }
   }
   const record = (refused: { code?: string; reason?: string }): void => {
     if (journal.hasEnded) return
@@ -84,8 +99,7 @@ async function carryOutUpdate(
     flushing.nudge()
   }
   try {
-    const again = begins && name === UPDATES.regenerate ? answeredAgain(session) : undefined
-    const outcome = again ?? (await updates.get(name)?.(session, details, receivedAt))
+    const outcome = await updates.get(name)?.(session, details, receivedAt)
     record({})
     return outcome
   } catch (error) {
@@ -95,28 +109,27 @@ async function carryOutUpdate(
   }
 }
 
-/** The run that a regeneration was to repeat has begun again in this execution: stopping it would only interrupt later messages. */
-function answeredAgain({ journal }: Session): Regenerated | undefined {
-  const { current, seq } = journal.state
-  return current ? { toSeq: seq, effects: [], moreEffects: 0, messageId: current.messageId, seq } : undefined
-}
-
 /**
- * Whether the session has got as far as the update needs, with the messages that it has and with what it inherits: a call exists of which a
- * decision speaks, or a message has the run that is to be answered again.
+ * Whether the session has got as far as the update needs, with the messages that came before it and with what the session inherits: a call
+ * exists of which a decision speaks, or a message has the run that is to be answered again.
  */
-function hasCaughtUp(session: Session, update: PriorUpdate['one']): boolean {
+function hasCaughtUp(session: Session, update: PriorUpdate, later: readonly PriorUpdate[]): boolean {
   const { journal, inherited, closing } = session
+  const { state } = journal
   const step = nextStep(session)
   if (step === 'wait') return true
-  if (step === 'start_run') return closing.wanted?.when === 'now' || !(inherited.left().length > 0 || needsRun(update, journal.state))
-  const { current } = journal.state
-  return !current || !inherited.isAheadOf(current)
+  if (step !== 'start_run') return !state.current || !inherited.isAheadOf(state.current)
+  if (closing.wanted?.when === 'now') return true
+  const isBefore = ({ seq = 0 }: { seq?: number }): boolean => seq <= update.receivedAt
+  if (!state.inbox.some(isBefore)) return true
+  // A pause would keep the run from starting that a later update needs.
+  return !(inherited.isAheadOf({ run: state.run + 1, turn: 1 }) || [update, ...later].some(({ one }) => needsRun(one, state)))
 }
 
 /** Whether the update speaks of a run that has not begun. */
 function needsRun({ name, details }: PriorUpdate['one'], { run, checkpoint }: SessionState): boolean {
   if (OF_SESSION.includes(name)) return false
+  if (name === UPDATES.raise) return requestOf<Partial<RaiseRequest>>(details).scope !== 'session'
   if (name !== UPDATES.rollback && name !== UPDATES.fork) return true
   const target = targetIn(requestOf<Partial<RollbackRequest>>(details).target)
   if (target === undefined || 'message' in target) return false

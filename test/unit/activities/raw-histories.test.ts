@@ -366,10 +366,13 @@ it('an update that was passed on before is done once the stored events say so, w
   expect(namesOf(await readWith(3, known, ...history))).toEqual(['unpause'])
 })
 
-it('an interrupt that came after the answer to everything that had been said is not passed on', async () => {
-  const answered = [started({}), signalled('message'), asks(1, 1, 5), ended(3, { kind: 'completed', calls: [] })]
+it('an interrupt that came after the answer to everything that had been said is not passed on, if the session had heard the answer', async () => {
+  const heard = { workflowTaskCompletedEventAttributes: { startedEventId: 5 as never } }
+  const unheard = [started({}), signalled('message'), asks(1, 1, 5), ended(3, { kind: 'completed', calls: [] })]
+  const answered = [...unheard, { workflowTaskStartedEventAttributes: {} }, heard]
   expect(namesOf(await read(0, ...answered, signalled('interrupt')))).toEqual(['message'])
+  expect(namesOf(await read(0, ...unheard, signalled('interrupt')))).toEqual(['message', 'interrupt'])
   expect(namesOf(await read(0, ...answered, signalled('message'), signalled('interrupt')))).toEqual(['message', 'message', 'interrupt'])
-  const calling = [started({}), signalled('message'), asks(1, 1, 5), ended(3, requested)]
+  const calling = [started({}), signalled('message'), asks(1, 1, 5), ended(3, requested), { workflowTaskStartedEventAttributes: {} }, heard]
   expect(namesOf(await read(0, ...calling, signalled('interrupt')))).toEqual(['message', 'interrupt'])
 })

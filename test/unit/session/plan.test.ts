@@ -244,7 +244,7 @@ describe('in any session, the plan', () => {
         state = fold(state, [event])
         addToTranscript(transcript, event)
         if (transcript.open) continue
-        const seen = planSeenIn(transcript.messages)
+        const seen = planSeenIn(transcript.messages, events.slice(0, event.seq))
         expect(withoutVersion(state?.plan?.current ?? null)).toEqual(withoutVersion(seen))
         if (seen) met += 1
       }
@@ -314,9 +314,14 @@ function completesStep(events: readonly SessionEvent[]): boolean {
     .some((event) => event.type === 'plan_changed' && event.change.do === 'update_step' && event.change.status === 'done')
 }
 
-/** The plan that results from the calls in a transcript. */
-function planSeenIn(messages: ReturnType<typeof emptyTranscript>['messages']): Plan | null {
-  const blocks = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content))
+/** The plan that results from the calls in a transcript. A call that was made again has its old place there, so the events order them. */
+function planSeenIn(messages: ReturnType<typeof emptyTranscript>['messages'], events: readonly SessionEvent[]): Plan | null {
+  const changedBy = events.flatMap((event) => (event.type === 'plan_changed' ? [event.callId] : []))
+  const placeOf = ({ id = '' }: { id?: string }): number =>
+    changedBy.findLastIndex((callId) => callId === id || callId.startsWith(`${id}#`))
+  const blocks = messages
+    .flatMap(({ content }) => (typeof content === 'string' ? [] : content))
+    .sort((one, other) => placeOf(one as { id?: string }) - placeOf(other as { id?: string }))
   const failed = new Set(blocks.flatMap((block) => (block.type === 'tool_result' && block.is_error ? [block.tool_use_id] : [])))
   let state: PlanState | undefined
   for (const block of blocks) {

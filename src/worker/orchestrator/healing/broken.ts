@@ -1,7 +1,7 @@
 // What the server says of an execution whose workflow task has failed: whether it still fails, since when, and what the execution began with.
 import type { Client, WorkflowExecutionDescription, WorkflowStartOptions } from '@temporalio/client'
 import { decoded } from '../../../connect/decoded.ts'
-import { eventTime, firstOf, type HistoryEvent, newestFirst } from '../../../connect/histories.ts'
+import { eventTime, firstOf, type HistoryEvent, isOfWorkflow, newestFirst } from '../../../connect/histories.ts'
 import { isSearchAttribute } from '../../../connect/search-attributes.ts'
 import { defined } from '../../../session/defined.ts'
 import { checkStart, type Start } from '../../../session/protocol/start.ts'
@@ -27,12 +27,6 @@ export interface Broken {
 
 /** The server's state for an activity that a worker has. */
 const STARTED = 2
-/**
- * Causes by which the server itself fails a task: of commands that came too late, resets, failovers, and closes. The values are those of
- * `WorkflowTaskFailedCause`.
- */
-const NOT_OF_THE_WORKFLOW: ReadonlySet<number> = new Set([1, 13, 17, 18, 20])
-
 /**
  * Returns undefined if the execution makes progress, has ended, or has never completed a task: another execution would fail in the same way.
  *
@@ -60,7 +54,7 @@ export async function examine(client: Client, { workflowId, executionId, ...seen
 
 /** Whether the event says that a worker could not carry out a task. */
 function hasFailed({ workflowTaskFailedEventAttributes: failure }: HistoryEvent): boolean {
-  return failure != null && !NOT_OF_THE_WORKFLOW.has(Number(failure.cause ?? 0))
+  return failure != null && isOfWorkflow(failure)
 }
 
 /** Whether the execution has completed a task, or failed one; undefined: neither yet. */
