@@ -6,7 +6,7 @@ import { findDevDeployment } from '../connect/dev-stack.ts'
 import { startIndexed, startPlain } from '../connect/search-attributes.ts'
 import type { Json } from '../session/json.ts'
 import { DEFAULT_TASK_QUEUE } from '../session/protocol/protocol.ts'
-import { openStore, type StoreOptions } from '../store/index.ts'
+import { openStore, StoreError, type StoreOptions } from '../store/index.ts'
 import { type ApiKeys, apiKeysOf } from './admin/api-keys.ts'
 import { type Queries, queriesOf } from './queries/queries.ts'
 import { checkSession } from './session/options.ts'
@@ -81,7 +81,9 @@ export class Pawl implements Queries, Upkeep {
     const { client, close } = await temporalClient(options, found.temporal)
     const { searchAttributes = !hasCodecs(client) } = options
     const indexed = searchAttributes ? startIndexed() : startPlain
-    return new Pawl({ client, store, taskQueue, tell, indexed, logger: options.logger }, async () => {
+    const closing = new AbortController()
+    return new Pawl({ client, store, taskQueue, closed: closing.signal, tell, indexed, logger: options.logger }, async () => {
+      closing.abort(new StoreError('store_closed', 'The client was closed: connect another one.'))
       await store?.close()
       await close()
     })
@@ -108,7 +110,10 @@ export class Pawl implements Queries, Upkeep {
     return reachOf(this.#parts)
   }
 
-  /** Closes what `connect` opened; your own connection, client or pool stays open. */
+  /**
+   * Closes what `connect` opened; your own connection, client or pool stays open. Reads that still wait, such as `run.result()` and
+   * `session.watch()`, end with `store_closed`.
+   */
   close(): Promise<void> {
     return this.#close()
   }

@@ -1,4 +1,5 @@
 // A session that waits for a person: through continue-as-new, the end of its workflow, interrupts, closes, rollbacks and forks.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
@@ -263,6 +264,29 @@ describe('while a session waits', () => {
     expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two'])
     expect(entered()).toEqual([])
   })
+
+  it('a client that is closed ends its waits for runs, its watches and its feeds with store_closed', async () => {
+    const client = await here.connect()
+    const { session } = asker.play(client, { model: once(['pay', 'a']) })
+    const run = await session.send('go')
+    await pendingOf(run)
+    const all = async (items: AsyncIterable<unknown>): Promise<void> => {
+      for await (const _ of items);
+    }
+    const waits = [
+      run.result(),
+      all(run.events()),
+      all(run.stream()),
+      all(session.watch()),
+      all(session.events({ follow: true })),
+      all(client.events({ follow: true })),
+    ].map(codeOf)
+    // Each follows by then.
+    await sleep(500)
+    await client.close()
+    expect(await Promise.all(waits)).toEqual(waits.map(() => 'store_closed'))
+    expect(await codeOf(run.settled(TIMEOUT))).toBe('store_closed')
+  }, 30_000)
 
   it('while a session waits, it can be forked; the fork does not wait, and the session still does', async () => {
     const { session, entered } = asker.play(here.pawl, { model: once(['pay', 'a']) })

@@ -18,6 +18,8 @@ export interface EventSource {
   sessionId: string
   client: Client
   store: Store | undefined
+  /** Aborts when the client is closed, with the error for whoever still waits for events. */
+  closed: AbortSignal
   /** The session's agent, if its handle was opened with one. */
   agent?: string
 }
@@ -187,13 +189,17 @@ export interface Following<L extends LookResult> {
   hasMore?(looked: L): boolean
 }
 
-/** Looks at the store, or at the workflow if the store is unreachable or behind, whenever there may be something new. */
+/**
+ * Looks at the store, or at the workflow if the store is unreachable or behind, whenever there may be something new.
+ * @throws StoreError `store_closed` once the client is closed: nothing more would ever arrive.
+ */
 export async function* follow<L extends LookResult>(
   source: EventSource,
   { after, signal, bells, look, hasMore }: Following<L>,
 ): AsyncGenerator<{ events: SessionEvent[]; looked: L | undefined }> {
-  const { store, sessionId } = source
+  const { store, sessionId, closed } = source
   const bell = startBell(signal)
+  closed.addEventListener('abort', bell.ring)
   const unwatch = bells.map((which) => store?.watch(sessionId, bell.ring, which))
   let cursor = after
   const ask = impatientReader(source, (from) => look(from, cursor))
@@ -207,6 +213,7 @@ export async function* follow<L extends LookResult>(
   const pollMs = (): number => (store?.hasHeardWithin(TALKS_WITHIN_MS) ? POLL_TALKING_STORE_MS : POLL_STORE_MS)
   try {
     while (!signal.aborted) {
+      closed.throwIfAborted()
       const looked = await ask()
       const isNews = looked !== undefined && (looked.events.length > 0 || hasMore?.(looked) === true)
       let events = looked?.events ?? []
@@ -226,6 +233,7 @@ export async function* follow<L extends LookResult>(
     }
   } finally {
     for (const end of unwatch) end?.()
+    closed.removeEventListener('abort', bell.ring)
     bell.close()
   }
 }

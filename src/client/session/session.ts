@@ -77,6 +77,8 @@ export interface SessionParts {
   client: Client
   store: Store | undefined
   taskQueue: string
+  /** See `EventSource`. */
+  closed: AbortSignal
   /** Called with what a request waits for. */
   tell?: TellWait | undefined
   /** Logs events that a slice skipped. */
@@ -88,8 +90,8 @@ export interface SessionParts {
 /** The handle of a session. `known`: whether its id was just generated, so the session cannot exist yet. */
 export function sessionHandle(parts: SessionParts, id: string, options: SessionOpening, known: { isNew: boolean }): SessionHandle {
   checkSessionId(id)
-  const { client, store, tell } = parts
-  const source: EventSource = { sessionId: id, client, store, ...defined({ agent: options.agent }) }
+  const { client, store, closed, tell } = parts
+  const source: EventSource = { sessionId: id, client, store, closed, ...defined({ agent: options.agent }) }
   const workflow = client.workflow.getHandle(workflowIdOf(id))
   const { agent, tags, priority } = options
   const shown: StartLabels = defined({ agent, tags, priority })

@@ -41,7 +41,7 @@ function following({ isTalking, which }: { isTalking: boolean; which?: Watched }
   }
   const stop = new AbortController()
   const seen: number[] = []
-  const source = { sessionId: 's', client: client as unknown as Client, store: store as Store }
+  const source = { sessionId: 's', client: client as unknown as Client, store: store as Store, closed: new AbortController().signal }
   const ended = (async () => {
     for await (const batch of followBatches(source, 0, stop.signal, which)) seen.push(...batch.map(({ seq }) => seq))
   })()

@@ -26,7 +26,7 @@ afterAll(() => connection.close())
 
 const handle = (options: object): SessionHandle =>
   sessionHandle(
-    { client: new Client({ connection }), store: undefined, taskQueue: 'pawl', indexed: startPlain },
+    { client: new Client({ connection }), store: undefined, taskQueue: 'pawl', closed: new AbortController().signal, indexed: startPlain },
     's',
     checkSession(options),
     { isNew: false },

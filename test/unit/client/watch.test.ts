@@ -21,7 +21,11 @@ it('a watcher never sees an event together with an older status, even if the eve
   } as unknown as Store
   const stop = new AbortController()
   const seen: string[] = []
-  for await (const batch of watchBatches({ sessionId: 's', client: undefined as never, store }, 0, stop.signal)) {
+  for await (const batch of watchBatches(
+    { sessionId: 's', client: undefined as never, store, closed: new AbortController().signal },
+    0,
+    stop.signal,
+  )) {
     seen.push(batch.map((item) => (item.type === 'event' ? item.event.type : item.type === 'status' ? item.status : item.type)).join(', '))
     if (seen.length === 2) stop.abort()
   }
