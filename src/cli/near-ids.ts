@@ -10,8 +10,8 @@ const MAX_NAMED = 3
 /** The error, with similar ids if it says that the session does not exist. Never throws. */
 export async function withNearIds(error: unknown, queries: Pick<StoreQueries, 'neighbours'>): Promise<unknown> {
   if (!(error instanceof PawlError) || error.code !== 'session_not_found') return error
-  const { sessionId } = error as { sessionId?: string }
-  if (sessionId === undefined) return error
+  const { sessionId, erasedAt } = error as { sessionId?: string; erasedAt?: number }
+  if (sessionId === undefined || erasedAt !== undefined) return error
   const near = nearest(sessionId, await queries.neighbours(sessionId).catch(() => []))
   return near.length === 0 ? error : new CliError(error.code, `${error.message} Did you mean ${near.join(' or ')}?`, { cause: error.cause })
 }

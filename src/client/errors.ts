@@ -79,15 +79,20 @@ export class SessionNotFoundError extends PawlError {
   override readonly name = 'SessionNotFoundError'
   /** The id that was searched for. */
   readonly sessionId: string
+  /** When the session was erased, in milliseconds since 1970; undefined: it was not, or that is not known. */
+  readonly erasedAt: number | undefined
 
   /** `where`: the only place that was searched, if the session may exist elsewhere. */
-  constructor(sessionId: string, { where, cause }: { where?: 'store'; cause?: unknown } = {}) {
+  constructor(sessionId: string, { where, erasedAt, cause }: { where?: 'store'; erasedAt?: number; cause?: unknown } = {}) {
     const text =
-      where === 'store'
-        ? `The side store has no session "${sessionId}": check its id. A session that was just started is stored once a worker serves its agent; \`${SUGGESTIONS.show(sessionId)}\` says what it waits for.`
-        : `There is no session "${sessionId}": check its id, or send it a message to start it.`
+      erasedAt !== undefined
+        ? `Session "${sessionId}" was erased at ${new Date(erasedAt).toISOString()}, and nothing of it is left. A message to it starts it again.`
+        : where === 'store'
+          ? `The side store has no session "${sessionId}": check its id. A session that was just started is stored once a worker serves its agent; \`${SUGGESTIONS.show(sessionId)}\` says what it waits for.`
+          : `There is no session "${sessionId}": check its id, or send it a message to start it.`
     super('session_not_found', text, { cause })
     this.sessionId = sessionId
+    this.erasedAt = erasedAt
   }
 }
 

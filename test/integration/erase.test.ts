@@ -243,6 +243,31 @@ describe('the status', () => {
     middle.open()
   })
 
+  it('nothing reads the content of a session from the moment it is erased, although Temporal still has its history', async () => {
+    const { id } = await talked()
+    await here.pawl.erase(id, { by: 'ops', force: true })
+    const session = here.pawl.session(id)
+    const reads = [
+      () => session.state(),
+      () => session.plan(),
+      () => session.plans(),
+      () => session.memory(),
+      () => session.memoryVersions(),
+      () => session.budgets(),
+      () => session.runReport(1),
+      () => session.interrupt(),
+    ]
+    const told = { name: 'SessionNotFoundError', code: 'session_not_found', message: expect.stringMatching(/was erased at \d{4}-/) }
+    for (const read of reads) await expect(read()).rejects.toMatchObject(told)
+    await expect(session.messages()).resolves.toEqual([])
+    const run = await runPawl(['run', id, '--schema', schema.name], {
+      cwd: process.cwd(),
+      env: { TEMPORAL_ADDRESS: here.stack.temporalAddress, TEMPORAL_NAMESPACE: here.stack.namespace, DATABASE_URL: here.stack.databaseUrl },
+    })
+    expect(run.stderr).toMatch(/^session_not_found: Session ".+" was erased at [^?]*\.\n?/)
+    expect(run.code).toBe(1)
+  })
+
   it('the status of an erased or closed session that a message reopens says that it waits for a worker', async () => {
     const [erased, ended] = [await closed(), await closed()]
     await here.pawl.erase(erased.id, { by: 'ops' })

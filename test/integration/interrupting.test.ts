@@ -20,6 +20,15 @@ beforeAll(async () => {
 afterAll(() => here?.stop())
 
 describe.concurrent('an interrupt', () => {
+  it('an interrupt of a closed session is refused because the session is closed, not because there is none', async () => {
+    const { session, id } = player.play(here.pawl, { model: () => 'hello' })
+    await (await session.send('hi')).result(TIMEOUT)
+    await session.close()
+    await here.workflowEnded(id)
+    await until('the end is stored', async () => (await here.pawl.sessions.get(id)).status === 'closed')
+    await expect(session.interrupt()).rejects.toMatchObject({ code: 'not_open', message: expect.stringContaining('is closed') })
+  })
+
   it('an interrupt stops every running call, starts none after them, and gives each a result for the model', async () => {
     const stopped: string[] = []
     let running = 0

@@ -2,7 +2,18 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import type { ListedSession } from '../../store/listed.ts'
 import type { Store } from '../../store/store.ts'
+import { inTime } from '../../waiting/in-time.ts'
+import { SessionNotFoundError } from '../errors.ts'
 import { type ExecutionState, executionStateOf } from './hold-ups.ts'
+
+/** How long a reader that has another answer waits for Postgres. */
+const PATIENCE_MS = 1_000
+
+interface Erasable {
+  client: Client
+  store: Store | undefined
+  sessionId: string
+}
 
 /** When the content was erased, unless a message has started the session again. */
 export function erasedAtOf(row: Pick<ListedSession, 'erasedAt'>, execution: ExecutionState | undefined): number | undefined {
@@ -10,15 +21,7 @@ export function erasedAtOf(row: Pick<ListedSession, 'erasedAt'>, execution: Exec
 }
 
 /** Whether the session is erased and has not started again. */
-export async function isErased({
-  client,
-  store,
-  sessionId,
-}: {
-  client: Client
-  store: Store | undefined
-  sessionId: string
-}): Promise<boolean> {
+export async function isErased({ client, store, sessionId }: Erasable): Promise<boolean> {
   const row = await store?.lists.session(sessionId)
   if (!row?.erasedAt) return false
   const execution = await executionStateOf(client, sessionId).catch((error: unknown) => {
@@ -26,4 +29,32 @@ export async function isErased({
     throw error
   })
   return erasedAtOf(row, execution) !== undefined
+}
+
+/**
+ * The error for a session that was erased and has not started again; undefined: it was not, or that cannot be found out now. Postgres is
+ * asked only about a session that is not open, so an outage of Postgres costs open sessions nothing.
+ */
+export async function ifErased({ client, store, sessionId }: Erasable): Promise<SessionNotFoundError | undefined> {
+  if (!store) return undefined
+  const execution = await executionStateOf(client, sessionId).catch((error: unknown) => {
+    return error instanceof WorkflowNotFoundError ? ({ open: false } as const) : undefined
+  })
+  if (!execution || execution.open) return undefined
+  const row = await inTime(
+    store.lists.session(sessionId).catch(() => null),
+    PATIENCE_MS,
+  )
+  const erasedAt = row?.erasedAt?.getTime()
+  return erasedAt === undefined ? undefined : new SessionNotFoundError(sessionId, { erasedAt })
+}
+
+/** The result of `read`; if the session is not found because it was erased, the error says so. */
+export async function sayingIfErased<T>(source: Erasable, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    if (!(error instanceof SessionNotFoundError) || error.erasedAt !== undefined) throw error
+    throw (await ifErased(source)) ?? error
+  }
 }

@@ -6,7 +6,7 @@ import type { Logger } from '../../agent/tool.ts'
 import { onTemporal } from '../../connect/deadline.ts'
 import type { TellWait } from '../../connect/waits.ts'
 import type { UserBlock } from '../../session/content.ts'
-import type { Target } from '../../session/events.ts'
+import type { SessionStatus, Target } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import {
   type MessageSignal,
@@ -58,6 +58,7 @@ import {
 import { orItsFate } from './late-decision.ts'
 import { memoryOf, readMemoryVersions, readPlans } from './versions.ts'
 import { runHandle } from './run.ts'
+import { sayingIfErased } from './erased.ts'
 import { warnOfOtherContext } from './kept-context.ts'
 import { allEvents, type EventSource, followBatches, readEvents, readMessages } from './events.ts'
 import { readRunReport } from './run-report.ts'
@@ -176,12 +177,32 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     try {
       await stop(SIGNALS.close, details)
     } catch (cause) {
-      const stored = cause instanceof SessionNotFoundError ? await store?.lists.session(id).catch(() => null) : null
-      if (!stored) throw cause
-      if (stored.status === 'closed') return
-      const text = `The workflow of session "${id}" ended while the session was ${stored.status}: open it again with resume, then close it.`
+      const status = await statusOnceEnded(cause)
+      if (status === 'closed') return
+      const text = `The workflow of session "${id}" ended while the session was ${status}: open it again with resume, then close it.`
       throw new RequestRefusedError('not_open', text, { cause })
     }
+  }
+
+  async function interrupt(details: object): Promise<void> {
+    try {
+      await sayingIfErased(source, () => stop(SIGNALS.interrupt, details))
+    } catch (cause) {
+      const status = await statusOnceEnded(cause)
+      const text =
+        status === 'closed'
+          ? `Session "${id}" is closed: no run is in progress, so there is nothing to interrupt.`
+          : `The workflow of session "${id}" ended while the session was ${status}: open it again with resume, then interrupt it.`
+      throw new RequestRefusedError('not_open', text, { cause })
+    }
+  }
+
+  /** The stored status of a session whose workflow has ended. @throws `cause`, if that is not why the request failed. */
+  async function statusOnceEnded(cause: unknown): Promise<SessionStatus> {
+    const isMissing = cause instanceof SessionNotFoundError && cause.erasedAt === undefined
+    const stored = isMissing ? await store?.lists.session(id).catch(() => null) : null
+    if (!stored) throw cause
+    return stored.status
   }
 
   async function slice(definition: Slice, given?: object): Promise<unknown> {
@@ -200,8 +221,8 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
       state: async () => viewOf(await readState(source)),
       status: () => readReport(source),
       messages: () => readMessages(source),
-      plans: () => readPlans(id, (after) => readEvents(source, after)),
-      memoryVersions: () => readMemoryVersions(id, (after) => readEvents(source, after)),
+      plans: () => sayingIfErased(source, () => readPlans(id, (after) => readEvents(source, after))),
+      memoryVersions: () => sayingIfErased(source, () => readMemoryVersions(id, (after) => readEvents(source, after))),
       resume: () => ask<SessionSummary>(asked, UPDATES.resume),
       ...sessionQueriesOf(store, id),
     }),
@@ -258,7 +279,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     pause: async (said) => request(UPDATES.pause, checkReasoned(said)),
     unpause: async (said) => request(UPDATES.unpause, checkReasoned(said)),
     raise: async (limits) => request(UPDATES.raise, checkRaise(checkRaiseOptions(limits))),
-    interrupt: async (said) => stop(SIGNALS.interrupt, checkReasoned(said)),
+    interrupt: async (said) => interrupt(checkReasoned(said)),
     close: async (said) => close(checkBy(said)),
     recover: async (given) => {
       await request(UPDATES.recover, checkRecover(given))

@@ -3,6 +3,7 @@ import { queryLiveState } from '../../connect/session-queries.ts'
 import { fold } from '../../session/fold/fold.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
 import type { CallWait } from '../../session/watching/waits.ts'
+import { ifErased } from './erased.ts'
 import { whyUnavailable } from './hold-ups.ts'
 import { pagesOf } from './past.ts'
 import type { EventSource } from './events.ts'
@@ -15,9 +16,13 @@ export type WorkflowAnswer =
   | { state: SessionState; waits: readonly CallWait[]; failed?: undefined; error?: undefined }
   | { state?: undefined; waits?: undefined; failed?: unknown; error?: SessionError }
 
-/** The state, from the workflow or the store. @throws SessionNotFoundError, SessionUnavailableError. */
-export async function readState(source: EventSource): Promise<SessionState> {
-  const live = await liveState(source)
+/**
+ * The state, from the workflow or the store. Temporal answers for an erased session from its history until that is deleted.
+ * @throws SessionNotFoundError, SessionUnavailableError.
+ */
+export async function readState(source: Omit<EventSource, 'closed'>): Promise<SessionState> {
+  const [live, erased] = await Promise.all([liveState(source), ifErased(source)])
+  if (erased) throw erased
   if (live.state) return live.state
   // Closed long ago, still loading, or with no worker to ask: the store may have it.
   try {
