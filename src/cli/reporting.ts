@@ -59,7 +59,8 @@ function noAttempt(strategy: string): string {
   return strategy === 'automatic' ? 'by itself, as soon as the cause is resolved' : 'no automatic attempt'
 }
 
-function waitText(wait: SessionWait, now: number): string {
+/** What the session waits for, in a line. */
+export function waitText(wait: SessionWait, now = Date.now()): string {
   const { attempt, worker, since, until, reason } = wait
   const details = [
     attempt !== undefined && attempt > 1 && `attempt ${attempt}`,

@@ -10,7 +10,7 @@ import type { SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf } from '../support/events.ts'
-import { answersIn, type Played, saidIn, stage, use } from '../support/scenes.ts'
+import { answersIn, inOrder, type Played, saidIn, stage, use } from '../support/scenes.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
 import { gate, until } from '../support/until.ts'
 import { type Ended, MAIN, pawl, type PawlProcess, runPawl, withoutWaits } from './cli/processes.ts'
@@ -164,6 +164,24 @@ describe('the query commands', () => {
     expect(await ids('--tag', 'vip', '--until', '2020-01-01')).toEqual([])
     const [glance] = await json(['show', 'talked'])
     expect(glance).toMatchObject({ session: { sessionId: 'talked', run: 2 }, openCalls: [], errors: [], latestCheckpoint: { version: 2 } })
+  })
+
+  it('pawl show says what a session with a run in progress waits for, and shows the rest if Temporal does not answer', async () => {
+    const door = gate()
+    const busy = player.play(
+      here.pawl,
+      { model: inOrder([use('look', 'it')], 'done'), look: (_, ctx) => door.pass(ctx.signal) },
+      { id: 'busy' },
+    )
+    const sent = await busy.session.send('go')
+    await door.reached
+    await until('the call is stored', async () => (await here.pawl.toolCalls({ session: 'busy' })).items.length === 1)
+    expect((await run(['show', 'busy'])).stdout).toMatch(/waits for +the tool look \(t_1_1_0\), on \S+, since /)
+    expect(await json(['show', 'busy'])).toMatchObject([{ waitsFor: [{ for: 'tool', callId: 't_1_1_0', tool: 'look' }] }])
+    const alone = await run(['show', 'busy', '--json'], { TEMPORAL_ADDRESS: '127.0.0.1:1' })
+    expect(JSON.parse(alone.stdout)).toMatchObject({ session: { status: 'running' }, waitsFor: null })
+    door.open()
+    await sent.result({ timeout: 20_000 })
   })
 
   it('the query commands show the past: messages up to a checkpoint, a message or a run, and the checkpoints themselves', async () => {

@@ -267,7 +267,8 @@ describe('while a session waits', () => {
 
   it('a client that is closed ends its waits for runs, its watches and its feeds with store_closed', async () => {
     const client = await here.connect()
-    const { session } = asker.play(client, { model: once(['pay', 'a']) })
+    const withoutStore = await here.connect({ postgres: false })
+    const { session, id } = asker.play(client, { model: once(['pay', 'a']) })
     const run = await session.send('go')
     await pendingOf(run)
     const all = async (items: AsyncIterable<unknown>): Promise<void> => {
@@ -280,10 +281,12 @@ describe('while a session waits', () => {
       all(session.watch()),
       all(session.events({ follow: true })),
       all(client.events({ follow: true })),
+      withoutStore.session(id).run(run.messageId).result(),
+      all(withoutStore.session(id).watch()),
     ].map(codeOf)
     // Each follows by then.
     await sleep(500)
-    await client.close()
+    await Promise.all([client.close(), withoutStore.close()])
     expect(await Promise.all(waits)).toEqual(waits.map(() => 'store_closed'))
     expect(await codeOf(run.settled(TIMEOUT))).toBe('store_closed')
   }, 30_000)

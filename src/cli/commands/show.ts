@@ -1,4 +1,5 @@
 // `pawl show <session>`: an overview of one session, from the side store or, if that does not have it, from the session itself.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from 'commander'
 import type { StoreQueries } from '../../client/queries/queries.ts'
 import type { ListedCheckpoint, ListedCompaction, ListedError, ListedSession, ListedToolCall } from '../../client/index.ts'
@@ -7,10 +8,12 @@ import type { ToolCallStatus } from '../../session/call-facts.ts'
 import type { Json } from '../../session/json.ts'
 import { OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
 import type { SessionView } from '../../session/watching/view.ts'
+import type { SessionWait } from '../../session/watching/waits.ts'
 import { cutText } from '../../session/protocol/texts.ts'
 import { onDeployment } from '../connecting.ts'
 import { linesOfRecovery, linesOfState, pausedText } from '../chat/lines.ts'
 import { isWithoutTemporal } from '../live-or-stored.ts'
+import { waitText } from '../reporting.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { type QueryOptions, queryCommand, queryStore, dollarsOf, say, timeOf } from '../queries.ts'
 import { linesOfTable } from '../table.ts'
@@ -27,6 +30,8 @@ interface Glance {
   errors: ListedError[]
   /** The output of the newest run that has one. */
   output: { run: number; value: Json } | null
+  /** What a session with a run in progress waits for. No row says so: null if the session cannot be asked. */
+  waitsFor: SessionWait[] | null
 }
 
 /** A session without a row in the store: its state, or what it waits for. */
@@ -39,12 +44,14 @@ const NOT_YET = 'not stored yet: a worker stores its events'
 
 const OPEN: ToolCallStatus[] = ['issued', 'running', 'awaiting_approval', 'awaiting_answer', 'unknown']
 const ERRORS = 5
+/** How long the session is asked what it waits for, which is all that Postgres does not have. */
+const ASKED_MS = 6_000
 /** Bytes of an output that are shown; `--json` has all of it. */
 const OUTPUT_SHOWN = 1_000
 
 /** The command. */
 export function showCommand(): Command {
-  return queryCommand('show', 'show an overview of a session: figures, open calls, newest errors')
+  return queryCommand('show', 'show an overview of a session: figures, what its run waits for, open calls, newest errors')
     .argument('<session>', "the session's id")
     .option('--task-queue <name>', 'accepted, as by `pawl status`; a session is found without it')
     .action(show)
@@ -52,7 +59,8 @@ export function showCommand(): Command {
 
 async function show(id: string, options: QueryOptions): Promise<void> {
   try {
-    const glance = await queryStore(options, (queries) => glanceAt(queries, id))
+    const stored = await queryStore(options, (queries) => glanceAt(queries, id))
+    const glance: Glance = { ...stored, waitsFor: await waitsOf(stored.session, options) }
     if (options.json) say(JSON.stringify(glance))
     else for (const line of linesOf(glance, options.wide)) say(line)
   } catch (error) {
@@ -63,7 +71,7 @@ async function show(id: string, options: QueryOptions): Promise<void> {
   }
 }
 
-async function glanceAt(queries: StoreQueries, id: string): Promise<Glance> {
+async function glanceAt(queries: StoreQueries, id: string): Promise<Omit<Glance, 'waitsFor'>> {
   const of = queries.session(id)
   const session = await queries.sessions.get(id)
   const [latestCheckpoint, compactions, openCalls, errors, output] = await Promise.all([
@@ -74,6 +82,13 @@ async function glanceAt(queries: StoreQueries, id: string): Promise<Glance> {
     outputOf(queries, session),
   ])
   return { session, latestCheckpoint, compactions, openCalls, errors: errors.items, output }
+}
+
+async function waitsOf({ sessionId, status }: ListedSession, options: QueryOptions): Promise<SessionWait[] | null> {
+  if (status !== 'running' && status !== 'waiting') return []
+  const report = onDeployment(options, (pawl) => pawl.session(sessionId).status()).catch(() => undefined)
+  const soon = await Promise.race([report, sleep(ASKED_MS, undefined, { ref: false })])
+  return soon?.waitsFor ?? null
 }
 
 /** A run in progress has no output yet: a hook may let it continue. */
@@ -112,7 +127,10 @@ function line(name: string, value: string): string {
   return `  ${name.padEnd(11)} ${oneLine(value)}`
 }
 
-function linesOf({ session, latestCheckpoint, compactions, openCalls, errors, output }: Glance, wide: boolean | undefined): string[] {
+function linesOf(
+  { session, latestCheckpoint, compactions, openCalls, errors, output, waitsFor }: Glance,
+  wide: boolean | undefined,
+): string[] {
   const { usage } = session
   const figures: [name: string, value: string | null][] = [
     ['session', session.sessionId],
@@ -139,6 +157,7 @@ function linesOf({ session, latestCheckpoint, compactions, openCalls, errors, ou
   ]
   return [
     ...figures.flatMap(([name, value]) => (value === null ? [] : [line(name, value)])),
+    ...(waitsFor ?? []).map((wait) => line('waits for', waitText(wait))),
     ...(session.error ? linesOfRecovery(session.sessionId, { agent: session.agent, error: session.error }) : []),
     ...(openCalls.length > 0 ? ['', ...linesOfTable(CALL_COLUMNS, openCalls, { wide })] : []),
     ...(errors.length > 0 ? ['', ...errors.map(errorLine)] : []),
