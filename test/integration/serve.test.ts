@@ -11,7 +11,7 @@ import { nodeListener } from 'pawl/service'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
 import { deploy, type Deployment } from '../support/deployment.ts'
-import { stage } from '../support/scenes.ts'
+import { inOrder, stage, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 import { eventsUntil, webClient } from '../support/web.ts'
 import { pawl, type PawlProcess, runPawl } from './cli/processes.ts'
@@ -307,6 +307,40 @@ describe('pawl serve', () => {
     } finally {
       other.close()
     }
+  })
+
+  it('pawl serve starts sessions only with the agents that --agents names', async () => {
+    const key = await newKey('starter')
+    const open = (at: string, agent: string, id: string) => webClient(fetch, key, at).post('/v1/sessions', { agent, content: 'hello', id })
+    const refused = await open(url, 'other', randomUUID())
+    expect(refused).toMatchObject({ status: 400, body: { code: 'unknown_agent', detail: expect.stringContaining('choose from player') } })
+    const { url: both } = await serve('--agents', 'other, player')
+    for (const agent of ['other', 'player']) {
+      const { id } = player.play(here.pawl, {})
+      expect(await open(both, agent, id)).toMatchObject({ body: { sessionId: id } })
+    }
+    const { url: any } = await serve()
+    expect(await open(any, 'anyone', randomUUID())).toMatchObject({ body: { sessionId: expect.any(String) } })
+    expect(await run('--port', '0', '--agents', 'player,,')).toMatchObject({ code: 1, stderr: expect.stringContaining('names of agents') })
+  })
+
+  it('pawl serve shows chat pages what an exception says only with --error-texts shown', async () => {
+    const { session, id } = player.play(here.pawl, {
+      model: inOrder([use('look', 'it')], 'done'),
+      look() {
+        throw new Error('password of the database')
+      },
+    })
+    await (await session.send('go')).result({ timeout: 30_000 })
+    const key = await newKey('page')
+    const textsAt = async (at: string) => JSON.stringify((await webClient(fetch, key, at).get(`/v1/ui/${id}/messages`)).body)
+    for (const at of [url, (await serve('--error-texts', 'masked')).url]) {
+      const masked = await textsAt(at)
+      expect(masked).toContain('This call has failed.')
+      expect(masked).not.toContain('password')
+    }
+    expect(await textsAt((await serve('--error-texts', 'shown')).url)).toContain('password of the database')
+    expect(await run('--port', '0', '--error-texts', 'all')).toMatchObject({ code: 1, stderr: expect.stringContaining('masked, shown') })
   })
 
   it.each(['app.example', 'https://app.example/', 'https://app.example/chat'])(
