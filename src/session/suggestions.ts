@@ -40,6 +40,7 @@ export const SUGGESTIONS = {
     `pawl chat ${agent === undefined ? '' : `${agent} `}--resume ${session}`,
   listCheckpoints: () => 'pawl checkpoints <session>',
   rollback: ({ session, checkpoint }: { session: string; checkpoint: number }) => `pawl rollback ${session} --checkpoint ${checkpoint}`,
+  close: (session: string) => `pawl close ${session}`,
   interrupt: (session: string) => `pawl interrupt ${session}`,
   resume: (session: string) => `pawl resume ${session}`,
   unpause: (session: string) => `pawl unpause ${session}`,

@@ -284,7 +284,9 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
   },
   async listCheckpoints() {
     const { id } = await failed()
-    await follow(said(await run(`pawl rollback ${id}`)), SUGGESTIONS.listCheckpoints(), { fill: { '<session>': id } })
+    for (const command of [`pawl rollback ${id}`, `pawl rollback ${id} --checkpoint 99`, `pawl fork ${id} --checkpoint 99`]) {
+      await follow(said(await run(command)), SUGGESTIONS.listCheckpoints(), { fill: { '<session>': id } })
+    }
   },
   async rollback() {
     const { session, id } = player.play(here.pawl, {})
@@ -292,6 +294,13 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
     const printed = said(await run(`pawl checkpoint ${id}`))
     const [, version] = /--checkpoint (\d+)/.exec(printed) ?? []
     await follow(printed, SUGGESTIONS.rollback({ session: id, checkpoint: Number(version) }))
+  },
+  async close() {
+    const { session, id } = player.play(here.pawl, {})
+    await (await session.send('go')).result(SETTLED)
+    await follow(said(await run(`pawl erase ${id} --by ops`)), SUGGESTIONS.close(id))
+    await statusIs(session, 'closed')
+    await follow(`pawl erase ${id} --by ops`, `pawl erase ${id} --by ops`)
   },
   async interrupt() {
     const door = gate()

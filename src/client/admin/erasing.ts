@@ -1,6 +1,7 @@
 // Erases one session: ends its workflow, deletes its rows, and then deletes its histories.
 import type { Client } from '@temporalio/client'
 import { workflowIdOf } from '../../session/protocol/protocol.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 import type { Store } from '../../store/index.ts'
 import { RequestRefusedError, SessionNotFoundError } from '../errors.ts'
 import { checkSessionId } from '../session/session-id.ts'
@@ -17,7 +18,7 @@ export async function erase(client: Client, store: Store, id: string, options: E
   if (running && !force) {
     throw new RequestRefusedError(
       'session_open',
-      `Session "${sessionId}" is open: close it first (session.close()), or terminate it with force (--force).`,
+      `Session "${sessionId}" is open: close it first (\`${SUGGESTIONS.close(sessionId)}\`), or terminate it with force (--force).`,
     )
   }
   if (running) await terminate(client, running)

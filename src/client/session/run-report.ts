@@ -108,7 +108,7 @@ export async function readRunReport(
   const { stored, error } = await storedRun(store, sessionId, run)
   if (!stored && state.current?.run !== run) {
     if (error !== undefined) throw error
-    throw new RequestRefusedError('run_not_found', `Session "${sessionId}" has no run ${run}: its newest one is ${state.run}.`)
+    throw new RequestRefusedError('run_not_found', `Session "${sessionId}" ${whyNoRun(run, state.run)}.`)
   }
   return { sessionId, ...runReportOf(state, run, stored), ...(error !== undefined && { storeError: reasonOf(error) }) }
 }
@@ -128,6 +128,12 @@ export function runReportOf(state: SessionState, run: number, stored: ListedRun 
     error: failed,
     previews: failed && current ? previewRecoveries(state, current, endedCalls(turns, current)) : [],
   }
+}
+
+function whyNoRun(run: number, newest: number): string {
+  if (newest === 0) return 'has had no run yet'
+  if (run > newest) return `has no run ${run}: its newest one is ${newest}`
+  return `has no events of run ${run}: they are not stored yet, or were pruned or erased`
 }
 
 /** Without a client, only the side store is asked. */

@@ -6,6 +6,7 @@ import type { SessionEvent, Target } from '../events.ts'
 import { fold } from '../fold/fold.ts'
 import { cutOf, NO_RUN } from '../past/cut.ts'
 import { addToVisible, nothingVisible } from '../past/visible.ts'
+import { SUGGESTIONS } from '../suggestions.ts'
 import { TARGET_REQUIRED, targetIn } from '../protocol/requests.ts'
 import type { SessionState } from '../state.ts'
 import { addToTranscript } from '../transcript/adding.ts'
@@ -149,5 +150,7 @@ function nameOf(target: Target): string {
 
 function notFound(target: Target): TargetRefused {
   const kind = 'checkpoint' in target ? 'checkpoint' : 'run' in target ? 'run' : 'message'
-  return new TargetRefused(`${kind}_not_found`, `The session has no ${nameOf(target)}.`)
+  const next =
+    kind === 'checkpoint' ? `\`${SUGGESTIONS.listCheckpoints()}\` lists those that it has` : "check it against the session's messages"
+  return new TargetRefused(`${kind}_not_found`, `The session has no ${nameOf(target)}: ${next}.`)
 }
