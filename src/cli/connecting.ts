@@ -1,6 +1,6 @@
 // Finds a command's deployment: by its options, the environment, or a running `pawl dev`.
 import { resolve } from 'node:path'
-import type { Command } from 'commander'
+import type { Command, Option } from 'commander'
 import type { Logger } from '../agent/tool.ts'
 import type { ConnectOptions } from '../client/connect-options.ts'
 import type { Pawl } from '../client/pawl.ts'
@@ -8,7 +8,7 @@ import type { QueriesOptions } from '../client/queries/queries-options.ts'
 import { DATA_FOLDER, type Deployment, findDevDeployment, findRunning } from '../connect/dev-stack.ts'
 import type { Wait } from '../connect/waits.ts'
 import { CliError } from './errors.ts'
-import { dataOption } from './options.ts'
+import { dataOption, option } from './options.ts'
 import { PawlError } from '../session/errors.ts'
 import { withNearIds } from './near-ids.ts'
 import { defined } from '../session/defined.ts'
@@ -39,12 +39,19 @@ export interface DeploymentOptions {
   schema?: string
 }
 
+/** The options that select a deployment. */
+export function deploymentOptions(): Option[] {
+  return [
+    dataOption(),
+    option('--task-queue <name>', "Temporal task queue (default: that of the running `pawl dev`, else 'pawl')"),
+    option('--schema <name>', "Postgres schema of the side store (default: 'pawl')"),
+  ]
+}
+
 /** Adds the options that select a deployment. */
 export function aboutDeployment(command: Command): Command {
+  for (const each of deploymentOptions()) command.addOption(each)
   return command
-    .addOption(dataOption())
-    .option('--task-queue <name>', "Temporal task queue (default: that of the running `pawl dev`, else 'pawl')")
-    .option('--schema <name>', "Postgres schema of the side store (default: 'pawl')")
 }
 
 /**

@@ -1,6 +1,8 @@
 // Shared options and the parsing of their values.
+import { userInfo } from 'node:os'
 import { InvalidArgumentError, Option } from 'commander'
 import { DATA_FOLDER } from '../connect/dev-stack.ts'
+import { milliseconds } from '../session/duration.ts'
 import type { Json } from '../session/json.ts'
 import { isOrdinal } from '../session/protocol/requests.ts'
 
@@ -11,6 +13,31 @@ export const LOG_HELP = `
 Logs go to standard error: JSON, or readable lines on a terminal.
   PAWL_LOG_LEVEL   debug, info (default), warn, error or silent
   PAWL_LOG_REDACT  names whose values are redacted in addition to the usual ones, such as email,customer.phone`
+
+/** An option; `parse` reads its value. */
+export function option<T = string>(flags: string, description: string, parse?: (text: string, previous: T) => T): Option {
+  const made = new Option(flags, description)
+  return parse ? made.argParser(parse) : made
+}
+
+/** `--by <who>`, the same for every command that changes something. */
+export function byOption(): Option {
+  return new Option('--by <who>', 'who requests it; recorded').default(operator(), "the operating system's user")
+}
+
+/** `--reason <text>` */
+export function reasonOption(): Option {
+  return new Option('--reason <text>', 'the reason; recorded')
+}
+
+/** The operating system's user; `unknown` if it has no name. */
+export function operator(): string {
+  try {
+    return userInfo().username || 'unknown'
+  } catch {
+    return 'unknown'
+  }
+}
 
 /** `--processes <n>` */
 export function processesOption(): Option {
@@ -75,6 +102,20 @@ export function ordinalOf(text: string): number {
   const number = Number(text)
   if (!isOrdinal(number)) throw new InvalidArgumentError('Use a positive whole number.')
   return number
+}
+
+/** Values separated by commas. */
+export function severalOf(text: string): string[] {
+  return text.split(',').filter((one) => one !== '')
+}
+
+/** A moment: an age, or a time. */
+export function momentOf(text: string): Date {
+  const ago = milliseconds(text, { max: Number.MAX_SAFE_INTEGER })
+  const moment = ago === undefined ? new Date(text) : new Date(Date.now() - ago)
+  if (Number.isNaN(moment.getTime()))
+    throw new InvalidArgumentError("Use an age such as '2h' or '7d', or a time such as 2026-11-21T12:00:00Z.")
+  return moment
 }
 
 /** The option `--at`. */

@@ -1,48 +1,32 @@
-// The commands of `pawl`, one file each.
+// The commands of `pawl`.
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { agentsCommand } from './commands/agents.ts'
-import { answerCommand } from './commands/answer.ts'
-import { approveCommand } from './commands/approve.ts'
 import { chatCommand } from './commands/chat.ts'
-import { checkpointCommand } from './commands/checkpoint.ts'
-import { checkpointsCommand } from './commands/checkpoints.ts'
-import { closeCommand } from './commands/close.ts'
+import { CONTINUING } from './commands/continuing.ts'
 import { crashTestCommand } from './commands/crash-test.ts'
-import { denyCommand } from './commands/deny.ts'
+import { DECIDING } from './commands/deciding.ts'
 import { devCommand } from './commands/dev.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { eraseCommand } from './commands/erase.ts'
-import { errorsCommand } from './commands/errors.ts'
 import { eventsCommand } from './commands/events.ts'
 import { failuresCommand } from './commands/failures.ts'
-import { forkCommand } from './commands/fork.ts'
-import { interruptCommand } from './commands/interrupt.ts'
 import { gatesCommand } from './commands/gates.ts'
+import { GOING_BACK } from './commands/going-back.ts'
 import { keysCommand } from './commands/keys.ts'
+import { LISTS } from './commands/lists.ts'
 import { memoryCommand } from './commands/memory.ts'
-import { messagesCommand } from './commands/messages.ts'
 import { migrateCommand } from './commands/migrate.ts'
-import { pauseCommand } from './commands/pause.ts'
-import { pendingCommand } from './commands/pending.ts'
 import { planCommand } from './commands/plan.ts'
 import { preflightCommand } from './commands/preflight.ts'
 import { pruneCommand } from './commands/prune.ts'
-import { raiseCommand } from './commands/raise.ts'
 import { rebuildCommand } from './commands/rebuild.ts'
 import { recoverCommand } from './commands/recover.ts'
-import { regenerateCommand } from './commands/regenerate.ts'
-import { resolveCommand } from './commands/resolve.ts'
-import { resumeCommand } from './commands/resume.ts'
-import { rollbackCommand } from './commands/rollback.ts'
 import { runCommand } from './commands/run.ts'
-import { sendCommand } from './commands/send.ts'
 import { serveCommand } from './commands/serve.ts'
-import { sessionsCommand } from './commands/sessions.ts'
 import { showCommand } from './commands/show.ts'
 import { statusCommand } from './commands/status.ts'
-import { toolsCommand } from './commands/tools.ts'
-import { unpauseCommand } from './commands/unpause.ts'
+import { TALKING } from './commands/talking.ts'
 import { usageCommand } from './commands/usage.ts'
 import { workerCommand } from './commands/worker.ts'
 import { GROUPS } from './groups.ts'
@@ -67,10 +51,10 @@ export function createProgram(): Command {
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'invalid_usage: ')) })
   // Commands that are added ready-made do not inherit settings.
   const commands = [
+    ...[...TALKING, ...DECIDING, ...LISTS, ...CONTINUING, ...GOING_BACK].map((command) => command()),
     devCommand(),
     workerCommand(),
     chatCommand(),
-    sendCommand(),
     crashTestCommand(),
     preflightCommand(),
     doctorCommand(),
@@ -78,39 +62,19 @@ export function createProgram(): Command {
     rebuildCommand(),
     pruneCommand(),
     eraseCommand(),
-    rollbackCommand(),
-    forkCommand(),
-    checkpointCommand(),
-    closeCommand(),
-    interruptCommand(),
-    pauseCommand(),
-    unpauseCommand(),
-    raiseCommand(),
-    resumeCommand(),
     runCommand(),
     planCommand(),
     memoryCommand(),
     recoverCommand(),
-    regenerateCommand(),
     serveCommand(),
     keysCommand(),
     gatesCommand(),
     statusCommand(),
     agentsCommand(),
-    sessionsCommand(),
     showCommand(),
-    messagesCommand(),
-    checkpointsCommand(),
-    errorsCommand(),
     failuresCommand(),
-    toolsCommand(),
-    pendingCommand(),
     usageCommand(),
     eventsCommand(),
-    approveCommand(),
-    denyCommand(),
-    resolveCommand(),
-    answerCommand(),
   ]
   const groups = new Map(GROUPS.flatMap(({ heading, commands: named }) => Object.keys(named).map((name) => [name, heading])))
   const inOrder = [...groups.keys()]

@@ -1,11 +1,10 @@
 // Shared by the commands that query the side store: finding it, paging, and output.
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import type { StoreQueries } from '../client/queries/queries.ts'
-import type { List } from '../client/queries/list.ts'
-import { milliseconds } from '../session/duration.ts'
+import type { List, Page } from '../client/queries/list.ts'
 import { connectOptions } from './connecting.ts'
 import { CliError } from './errors.ts'
-import { dataOption, jsonOption, limitOption } from './options.ts'
+import { dataOption, jsonOption, limitOption, momentOf } from './options.ts'
 import { oneLine, paint } from './terminal.ts'
 import { withNearIds } from './near-ids.ts'
 import { type Column, linesOfTable } from './table.ts'
@@ -95,20 +94,6 @@ export function spanOf({ since, until }: SpanCommandOptions): SpanCommandOptions
   return { ...(since && { since }), ...(until && { until }) }
 }
 
-/** Values separated by commas. */
-export function severalOf(text: string): string[] {
-  return text.split(',').filter((one) => one !== '')
-}
-
-/** A moment: an age, or a time. */
-export function momentOf(text: string): Date {
-  const ago = milliseconds(text, { max: Number.MAX_SAFE_INTEGER })
-  const moment = ago === undefined ? new Date(text) : new Date(Date.now() - ago)
-  if (Number.isNaN(moment.getTime()))
-    throw new InvalidArgumentError("Use an age such as '2h' or '7d', or a time such as 2026-11-21T12:00:00Z.")
-  return moment
-}
-
 /** Opens the store, runs `work` and closes the store. */
 export async function queryStore<T>(options: QueryOptions & { follow?: true }, work: (queries: StoreQueries) => Promise<T>): Promise<T> {
   // Loaded on demand, so that `pawl --help` is fast.
@@ -134,10 +119,10 @@ export async function queryStore<T>(options: QueryOptions & { follow?: true }, w
 export async function showList<T extends object>(
   options: ListingOptions & { agent?: string },
   what: string,
-  list: List<T>,
+  list: List<T> | Promise<Page<T>>,
   columns: readonly Column<T>[],
 ): Promise<void> {
-  const { items, cursor } = options.all ? { items: await allOf(list), cursor: undefined } : await list
+  const { items, cursor } = options.all && Symbol.asyncIterator in list ? { items: await allOf(list), cursor: undefined } : await list
   showAll(options, what, items, columns)
   if (items.length === 0) await warnOfUnknownAgents(options, [options.agent])
   if (cursor === undefined) return

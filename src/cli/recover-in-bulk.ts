@@ -1,8 +1,8 @@
 // `pawl recover` with filters: recovers all sessions in error that they find.
-import { warnOfUnknownAgents } from './queries.ts'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { BulkRecoveryReport } from '../client/index.ts'
-import { momentOf, say, severalOf, type SpanCommandOptions, timeOf } from './queries.ts'
+import { momentOf, severalOf } from './options.ts'
+import { say, type SpanCommandOptions, timeOf, warnOfUnknownAgents } from './queries.ts'
 import { type DeploymentOptions, onDeployment } from './connecting.ts'
 import { CliError } from './errors.ts'
 import { listenForStop, stopSignalOf } from './running/stop.ts'

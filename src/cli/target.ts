@@ -1,5 +1,5 @@
 // Options that name a point of a session's past.
-import { type Command, Option } from 'commander'
+import { Option } from 'commander'
 import type { Target } from '../session/events.ts'
 import { CliError } from './errors.ts'
 import { ordinalOf } from './options.ts'
@@ -12,14 +12,13 @@ export interface TargetOptions {
   run?: number
 }
 
-/** Adds the options. */
-export function withTarget(command: Command): Command {
-  return command
-    .addOption(new Option('--checkpoint <version>', 'the point of this checkpoint').argParser(ordinalOf).conflicts(['message', 'run']))
-    .addOption(new Option('--message <id>', 'the point just before this message was accepted').conflicts(['checkpoint', 'run']))
-    .addOption(
-      new Option('--run <number>', 'the point just before this run began').argParser(ordinalOf).conflicts(['checkpoint', 'message']),
-    )
+/** The options. */
+export function pointOptions(): Option[] {
+  return [
+    new Option('--checkpoint <version>', 'the point of this checkpoint').argParser(ordinalOf).conflicts(['message', 'run']),
+    new Option('--message <id>', 'the point just before this message was accepted').conflicts(['checkpoint', 'run']),
+    new Option('--run <number>', 'the point just before this run began').argParser(ordinalOf).conflicts(['checkpoint', 'message']),
+  ]
 }
 
 /** The point that the options name, if any. */

@@ -1,6 +1,11 @@
 // The commands as a whole: what all of them name in the same way.
 import { readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { CONTINUING } from '../../src/cli/commands/continuing.ts'
+import { DECIDING } from '../../src/cli/commands/deciding.ts'
+import { GOING_BACK } from '../../src/cli/commands/going-back.ts'
+import { LISTS } from '../../src/cli/commands/lists.ts'
+import { TALKING } from '../../src/cli/commands/talking.ts'
 import { GROUPS } from '../../src/cli/groups.ts'
 import { here, rememberPlace, withPlaces } from '../../src/cli/here.ts'
 import { createProgram } from '../../src/cli/program.ts'
@@ -43,10 +48,16 @@ const CHANGING = [
   'erase',
 ]
 
+/** Files that have several commands, as rows of a table. */
+const TABLES = [LISTS, TALKING, DECIDING, CONTINUING, GOING_BACK]
+const TABLE_FILES = ['lists.ts', 'talking.ts', 'deciding.ts', 'continuing.ts', 'going-back.ts']
+
 describe('all commands', () => {
-  it('all commands have a file each, which bears their name', () => {
+  it('all commands are a row of a table, or have a file each, which bears their name', () => {
     const files = readdirSync(new URL('../../src/cli/commands', import.meta.url))
-    expect(files.toSorted()).toEqual(commands.map((command) => `${command.name()}.ts`).toSorted())
+    const inTables = TABLES.flat().map((command) => command().name())
+    const others = commands.map((command) => command.name()).filter((name) => !inTables.includes(name))
+    expect(files.toSorted()).toEqual([...TABLE_FILES, ...others.map((name) => `${name}.ts`)].toSorted())
   })
 
   it('all commands take their session as the first argument', () => {

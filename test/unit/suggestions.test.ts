@@ -17,10 +17,10 @@ const SUGGESTED = new RegExp(`\\bpawl (?:${COMMANDS.join('|')})\\b`)
 /** Texts about commands that suggest nothing. */
 const ALLOWED = [
   'cli/chat/conversation.ts: pawl chat',
-  'cli/commands/pause.ts: let the step in progress finish, and begin no further step until `pawl unpause`; messages wait',
+  'cli/commands/continuing.ts: let the step in progress finish, and begin no further step until `pawl unpause`; messages wait',
 ]
 
-const HELP = new Set(['description', 'option', 'argument', 'Option', 'addHelpText'])
+const HELP = new Set(['description', 'option', 'argument', 'Option', 'Argument', 'addHelpText'])
 
 interface Text {
   file: string

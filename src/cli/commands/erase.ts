@@ -1,41 +1,30 @@
 // `pawl erase <id>`: deletes a session's content permanently, in the side store and in Temporal.
-import { Command } from 'commander'
 import type { EraseReport } from '../../client/index.ts'
-import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
-import { jsonOption } from '../options.ts'
 import { defined } from '../../session/defined.ts'
-
-interface EraseCommandOptions extends DeploymentOptions {
-  by: string
-  reason?: string
-  force?: true
-  json?: true
-}
+import { deploymentOptions } from '../connecting.ts'
+import { jsonOption, option, reasonOption } from '../options.ts'
+import { type ChangeFlags, sessionCommand } from '../session-command.ts'
 
 /** The command. */
-export function eraseCommand(): Command {
-  return aboutDeployment(
-    new Command('erase')
-      .description(
-        "permanently delete a session's content: its rows, its archive and its histories in Temporal; a row in `audit` records who and why",
-      )
-      .argument('<session>', "the session's id")
-      .requiredOption('--by <who>', 'who requests it; recorded')
-      .option('--reason <text>', 'the reason; recorded')
-      .option('--force', 'terminate the session if it is open'),
-  )
-    .addOption(jsonOption())
-    .action(erase)
-}
+export const eraseCommand = sessionCommand<ChangeFlags & { force?: true }>({
+  name: 'erase',
+  summary:
+    "permanently delete a session's content: its rows, its archive and its histories in Temporal; a row in `audit` records who and why",
+  options: [
+    // An erasure cannot be undone: its author is not guessed.
+    option('--by <who>', 'who requests it; recorded').makeOptionMandatory(),
+    reasonOption(),
+    option('--force', 'terminate the session if it is open'),
+    ...deploymentOptions(),
+    jsonOption(),
+  ],
+  async run(pawl, session, { by, reason, force }) {
+    const report = await pawl.erase(session, { by, ...defined({ reason, force }) })
+    return { json: { event: 'erased', ...report }, lines: linesOfErased(report) }
+  },
+})
 
-async function erase(session: string, options: EraseCommandOptions): Promise<void> {
-  const { by, reason, force, json } = options
-  const report = await onDeployment(options, (pawl) => pawl.erase(session, { by, ...defined({ reason }), ...(force && { force }) }))
-  const lines = json ? [JSON.stringify({ event: 'erased', ...report })] : linesOfReport(report)
-  for (const line of lines) process.stdout.write(`${line}\n`)
-}
-
-function linesOfReport({ sessionId, terminated, executions, rows, forks, parent, leftovers }: EraseReport): string[] {
+function linesOfErased({ sessionId, terminated, executions, rows, forks, parent, leftovers }: EraseReport): string[] {
   const counts = Object.entries(rows).filter(([, n]) => n > 0)
   return [
     `session ${sessionId} erased${terminated ? '; it was open and has been terminated' : ''}`,

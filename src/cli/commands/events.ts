@@ -1,5 +1,4 @@
 // `pawl events [session]`: the feed over all sessions, or the events of one.
-import { warnOfUnknownAgents } from '../queries.ts'
 import type { Command } from 'commander'
 import type { FeedEvent } from '../../client/index.ts'
 import type { EventType } from '../../session/events.ts'
@@ -12,11 +11,12 @@ import {
   say,
   sessionIn,
   type SessionCommandOptions,
-  severalOf,
   timeOf,
+  warnOfUnknownAgents,
   withSession,
 } from '../queries.ts'
 import { onDeployment } from '../connecting.ts'
+import { severalOf } from '../options.ts'
 import { CliError } from '../errors.ts'
 import { defined } from '../../session/defined.ts'
 

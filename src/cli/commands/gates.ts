@@ -6,8 +6,7 @@ import { durationText } from '../../session/duration.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { aboutDeployment, type DeploymentOptions, onStoreAlone } from '../connecting.ts'
 import { here } from '../here.ts'
-import { byOption } from '../operator.ts'
-import { jsonOption } from '../options.ts'
+import { byOption, jsonOption } from '../options.ts'
 import { type Column, linesOfTable } from '../table.ts'
 
 interface GatesOptions extends DeploymentOptions {

@@ -6,8 +6,7 @@ import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { defined } from '../../session/defined.ts'
 import { isObject, type JsonObject } from '../../session/json.ts'
 import { aboutDeployment, type DeploymentOptions, onStoreAlone } from '../connecting.ts'
-import { byOption } from '../operator.ts'
-import { jsonOf, jsonOption } from '../options.ts'
+import { byOption, jsonOf, jsonOption } from '../options.ts'
 import { type Column, linesOfTable } from '../table.ts'
 
 interface KeysOptions extends DeploymentOptions {

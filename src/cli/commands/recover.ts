@@ -1,12 +1,10 @@
 // `pawl recover <session>`: recovers a session from its error; with filters instead of a session, all sessions that they find.
 import { Command, Option } from 'commander'
-import { severalOf } from '../queries.ts'
+import { byOption, jsonOption, severalOf } from '../options.ts'
 import { linesOfState } from '../chat/lines.ts'
 import { aboutDeployment, onDeployment } from '../connecting.ts'
 import { CliError } from '../errors.ts'
-import { jsonOption } from '../options.ts'
 import { failIfStopped, stateSoon } from '../outcome.ts'
-import { byOption } from '../operator.ts'
 import type { RecoverOptions, SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
 import { RECOVERIES } from '../../session/recovery/recovery.ts'

@@ -17,7 +17,7 @@ import { waitText } from '../reporting.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { type QueryOptions, queryCommand, queryStore, dollarsOf, say, timeOf } from '../queries.ts'
 import { linesOfTable } from '../table.ts'
-import { CALL_COLUMNS } from './tools.ts'
+import { CALL_COLUMNS } from '../call-columns.ts'
 
 /** The overview; `--json` prints it as one object. */
 interface Glance {

@@ -1,0 +1,108 @@
+// The commands for talking to a session without a chat: `pawl send`, `interrupt` and `close`.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Argument } from 'commander'
+import type { SessionHandle, SessionOptions } from '../../client/index.ts'
+import { isRunInProgress } from '../../session/decide.ts'
+import { defined } from '../../session/defined.ts'
+import type { Duration } from '../../session/duration.ts'
+import type { SessionStatus } from '../../session/events.ts'
+import type { Json } from '../../session/json.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
+import type { SessionView } from '../../session/watching/view.ts'
+import { linesOfState } from '../chat/lines.ts'
+import { deploymentOptions } from '../connecting.ts'
+import { here } from '../here.ts'
+import { byOption, jsonOf, jsonOption, option, reasonOption, severalOf } from '../options.ts'
+import { type RequestFlags, sessionCommand } from '../session-command.ts'
+
+interface SendFlags extends RequestFlags {
+  agent?: string
+  context?: Json
+  tag?: string[]
+  messageId?: string
+  deadline?: Duration
+  interrupt?: true
+}
+
+const send = sessionCommand<SendFlags, [text: string]>({
+  name: 'send',
+  summary: 'send a message to a session; it is recorded when the command ends, even with no worker running',
+  words: [new Argument('<text>', 'the message')],
+  options: [
+    ...deploymentOptions(),
+    option('--agent <name>', 'the agent: required to start a session, or to resume one whose workflow has closed'),
+    option('--context <json>', "the context of a session that the message starts, as the agent's schema requires", jsonOf),
+    option('--tag <tags>', 'tags of a session that the message starts, separated by commas', severalOf),
+    option('--message-id <id>', "the message's id; pawl accepts each id once (default: a new id)"),
+    option(
+      '--deadline <duration>',
+      'how long the answer may take, such as 5m; after that, the run that has the message fails (default: no limit)',
+    ),
+    option('--interrupt', 'stop the run in progress; the message opens the next one'),
+    jsonOption(),
+  ],
+  async run(pawl, session, { agent, context, tag: tags, messageId, deadline, interrupt }, text) {
+    const handle = pawl.session(session, defined({ agent, context, tags }) as SessionOptions)
+    const run = await handle.send(text, defined({ messageId, deadline, interrupt }))
+    return {
+      json: { event: 'sent', sessionId: session, messageId: run.messageId },
+      lines: [`message ${run.messageId} is sent to session ${session}`],
+    }
+  },
+})
+
+/** A session without a run closes within moments; for one with a run the command does not wait. */
+const CLOSES_WITHIN_MS = 5_000
+const LOOK_EVERY_MS = 100
+
+const close = sessionCommand({
+  name: 'close',
+  summary: 'close a session once its run has ended; the next message opens it again',
+  options: [...deploymentOptions(), byOption(), jsonOption()],
+  async run(pawl, session, { by }) {
+    const handle = pawl.session(session)
+    await handle.close({ by })
+    const status = await statusAfter(handle)
+    const text =
+      status === 'closed'
+        ? `session ${session} is closed`
+        : `session ${session} is ${status} and closes once its run has ended: \`${here(SUGGESTIONS.interrupt(session))}\` ends the run`
+    return { json: { event: status === 'closed' ? 'closed' : 'closing', sessionId: session, status }, lines: [text] }
+  },
+})
+
+async function statusAfter(handle: SessionHandle): Promise<SessionStatus> {
+  for (const until = Date.now() + CLOSES_WITHIN_MS; ; await sleep(LOOK_EVERY_MS)) {
+    const { status } = await handle.state()
+    if (status === 'closed' || status === 'running' || status === 'waiting' || Date.now() > until) return status
+  }
+}
+
+/** Calls that listen to their signals end within a second; the command does not wait for others. */
+const ENDS_WITHIN_MS = 5_000
+
+const interrupt = sessionCommand({
+  name: 'interrupt',
+  summary: 'stop the run in progress; messages that it has not seen open the next one',
+  options: [...deploymentOptions(), byOption(), reasonOption(), jsonOption()],
+  async run(pawl, id, { by, reason }) {
+    const session = pawl.session(id)
+    await session.interrupt({ by, ...defined({ reason }) })
+    const { state, isOver } = await stateAfterRun(session)
+    const waits = isOver ? [] : ['  the run ends once its calls have ended: some of them do not listen to their signals']
+    return { json: { event: isOver ? 'interrupted' : 'interrupting', ...state }, lines: [...linesOfState(state), ...waits] }
+  },
+})
+
+/** The state once the run is over, or after a while. */
+async function stateAfterRun(session: SessionHandle): Promise<{ state: SessionView; isOver: boolean }> {
+  let run: number | undefined
+  for (const until = Date.now() + ENDS_WITHIN_MS; ; await sleep(LOOK_EVERY_MS)) {
+    const state = await session.state()
+    run ??= state.current?.run
+    const isOver = !isRunInProgress(state) || state.current?.run !== run
+    if (isOver || Date.now() > until) return { state, isOver }
+  }
+}
+
+export const TALKING = [send, interrupt, close]
