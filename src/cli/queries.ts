@@ -161,6 +161,11 @@ export function pageOf({ limit, cursor }: ListingOptions): { limit: number; curs
   return { limit, ...defined({ cursor }) }
 }
 
+/** Prints the value with `--json`, otherwise the lines. */
+export function sayAs({ json }: { json?: true | undefined }, value: unknown, lines: () => readonly string[]): void {
+  for (const line of json ? [JSON.stringify(value)] : lines()) say(line)
+}
+
 let kept: string[] | undefined
 
 /** Prints a line. */

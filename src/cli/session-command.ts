@@ -2,7 +2,7 @@
 import { type Argument, Command, type Option } from 'commander'
 import type { Pawl } from '../client/index.ts'
 import { type DeploymentOptions, onDeployment } from './connecting.ts'
-import { say } from './queries.ts'
+import { sayAs } from './queries.ts'
 
 /** Options of all these commands. */
 export interface RequestFlags extends DeploymentOptions {
@@ -45,8 +45,9 @@ export function sessionCommand<O extends RequestFlags = ChangeFlags, Words exten
       // Commander passes the arguments, the options and the command.
       const options = rest.at(-2) as O
       row.check?.(options)
-      const { json, lines } = await onDeployment(options, (pawl) => row.run(pawl, session, options, ...(rest.slice(0, -2) as Words)))
-      for (const line of options.json ? [JSON.stringify(json)] : lines) say(line)
+      const words = rest.slice(0, -2) as Words
+      const { json, lines } = await onDeployment(options, (pawl) => row.run(pawl, session, options, ...words))
+      sayAs(options, json, () => lines)
     })
   }
 }

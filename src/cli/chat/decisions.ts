@@ -3,7 +3,6 @@ import type { SessionHandle } from '../../client/types.ts'
 import { isWaiting } from '../../session/past/calls.ts'
 import type { Json } from '../../session/json.ts'
 import type { CallView } from '../../session/watching/view.ts'
-import { digestOf } from '../digest.ts'
 import { CliError } from '../errors.ts'
 import { operator } from '../options.ts'
 import { oneLine } from '../terminal.ts'
@@ -33,6 +32,14 @@ export async function decideInChat(
   }
   await session.approve(call, { digest, by, ...(rest !== '' && { input: argumentsOf(rest) }) })
   return { callId: call, text: `${call} is approved${rest === '' ? '' : ' with other arguments'}` }
+}
+
+/** The given digest, otherwise that of the call's current arguments. */
+export async function digestOf(session: SessionHandle, callId: string, given: string | undefined): Promise<string> {
+  if (given !== undefined) return given
+  const { current } = await session.state()
+  // Without a digest, the session's refusal says what is wrong with the call.
+  return current?.calls.find((call) => call.callId === callId)?.digest ?? ''
 }
 
 /** The calls that wait, with the commands for them. */

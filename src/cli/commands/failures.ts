@@ -1,7 +1,16 @@
 // `pawl failures`: statistics of failures: by agent, repeated ones, what recoveries led to, and time in error.
-import { warnOfUnknownAgents } from '../queries.ts'
 import type { Command } from 'commander'
-import { type QueryOptions, queryCommand, queryStore, say, spanOf, type SpanCommandOptions, timeOf, withSpan } from '../queries.ts'
+import {
+  type QueryOptions,
+  queryCommand,
+  queryStore,
+  say,
+  spanOf,
+  type SpanCommandOptions,
+  timeOf,
+  warnOfUnknownAgents,
+  withSpan,
+} from '../queries.ts'
 import { paint } from '../terminal.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { defined } from '../../session/defined.ts'

@@ -7,6 +7,7 @@ import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { aboutDeployment, type DeploymentOptions, onStoreAlone } from '../connecting.ts'
 import { here } from '../here.ts'
 import { byOption, jsonOption } from '../options.ts'
+import { say } from '../queries.ts'
 import { type Column, linesOfTable } from '../table.ts'
 
 interface GatesOptions extends DeploymentOptions {
@@ -36,7 +37,7 @@ function listCommand(): Command {
     .action(async ({ json, ...where }: GatesOptions) => {
       const gates = await onGates(where, (all) => all.list())
       const lines = gates.length > 0 ? linesOfTable(COLUMNS, gates) : ['no gate is shut: no provider has asked to wait']
-      for (const line of json ? gates.map((gate) => JSON.stringify(gate)) : lines) print(line)
+      for (const line of json ? gates.map((gate) => JSON.stringify(gate)) : lines) say(line)
     })
 }
 
@@ -54,15 +55,11 @@ function openCommand(): Command {
         throw new InvalidOptionError(
           `No gate of the account ${JSON.stringify(account)} is shut. List them with \`${here(SUGGESTIONS.listGates())}\`.`,
         )
-      print(json ? JSON.stringify({ event: 'gate_opened', account, by }) : `The gate of ${account} is open.`)
+      say(json ? JSON.stringify({ event: 'gate_opened', account, by }) : `The gate of ${account} is open.`)
     })
 }
 
 async function onGates<T>(where: DeploymentOptions, work: (opened: RateGateAdmin) => Promise<T>): Promise<T> {
   const { openGates } = await import('../../client/admin/gates.ts')
   return onStoreAlone(where, openGates, work)
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
 }

@@ -7,6 +7,7 @@ import { defined } from '../../session/defined.ts'
 import { isObject, type JsonObject } from '../../session/json.ts'
 import { aboutDeployment, type DeploymentOptions, onStoreAlone } from '../connecting.ts'
 import { byOption, jsonOf, jsonOption } from '../options.ts'
+import { say } from '../queries.ts'
 import { type Column, linesOfTable } from '../table.ts'
 
 interface KeysOptions extends DeploymentOptions {
@@ -41,8 +42,8 @@ function createCommand(): Command {
     .action(async (name: string, { scopes, tenant, context, by, json, ...where }: CreateOptions) => {
       const options: ApiKeyOptions = { name, by, ...defined({ scopes, tenant, context }) }
       const made = await onKeys(where, (keys) => keys.create(options))
-      if (json) return print(JSON.stringify({ event: 'key_created', ...made }))
-      print(made.key)
+      if (json) return say(JSON.stringify({ event: 'key_created', ...made }))
+      say(made.key)
       process.stderr.write(`Key ${made.id} of ${made.name}. Store it now: it is not shown again.\n`)
     })
 }
@@ -62,7 +63,7 @@ function listCommand(): Command {
     .action(async ({ json, ...where }: KeysOptions) => {
       const keys = await onKeys(where, (all) => all.list())
       const lines = keys.length > 0 ? linesOfTable(COLUMNS, keys) : [`no keys: \`${here(SUGGESTIONS.createKey())}\` makes one`]
-      for (const line of json ? keys.map((key) => JSON.stringify(key)) : lines) print(line)
+      for (const line of json ? keys.map((key) => JSON.stringify(key)) : lines) say(line)
     })
 }
 
@@ -74,17 +75,13 @@ function revokeCommand(): Command {
     .addOption(jsonOption())
     .action(async (id: string, { by, json, ...where }: KeysOptions & { by: string }) => {
       const key = await onKeys(where, (keys) => keys.revoke(id, { by }))
-      print(json ? JSON.stringify({ event: 'key_revoked', ...key }) : `Key ${key.id} of ${key.name} is revoked.`)
+      say(json ? JSON.stringify({ event: 'key_revoked', ...key }) : `Key ${key.id} of ${key.name} is revoked.`)
     })
 }
 
 async function onKeys<T>(where: DeploymentOptions, work: (opened: ApiKeys) => Promise<T>): Promise<T> {
   const { openApiKeys } = await import('../../client/admin/api-keys.ts')
   return onStoreAlone(where, openApiKeys, work)
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
 }
 
 /** Creating the key validates the scopes. */

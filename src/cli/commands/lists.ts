@@ -1,15 +1,16 @@
 // The commands that list rows of the side store: `pawl sessions`, `messages`, `checkpoints`, `errors`, `tools` and `pending`.
 import type { ListedCheckpoint, ListedError, ListedPending, ListedSession, ListedToolCall, MessageRow } from '../../client/index.ts'
+import { effectText } from '../../session/built-in-tools/reserved.ts'
 import type { ToolCallStatus } from '../../session/call-facts.ts'
 import { textOf } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
 import type { SessionStatus } from '../../session/events.ts'
 import type { PendingKind } from '../../store/listed.ts'
-import { argumentsOf, CALL_COLUMNS } from '../call-columns.ts'
 import { CliError } from '../errors.ts'
 import { listCommand, type ListFlags, type ListFilter } from '../list-command.ts'
 import { option, severalOf } from '../options.ts'
 import { dollarsOf } from '../queries.ts'
+import type { Column } from '../table.ts'
 import { pointOptions, type TargetOptions, targetIn } from '../target.ts'
 
 interface FilterFlags<S> extends ListFlags {
@@ -159,6 +160,30 @@ function contextOf({ context, model, phase }: ListedError): string {
 /** Where the exception was thrown: the first frame of its stack. */
 function placeOf({ stack }: ListedError): string | null {
   return stack?.split('\n', 1)[0]?.replace(/^\s*at /, '') ?? null
+}
+
+/** The columns of tool calls, here and in `pawl show`. */
+export const CALL_COLUMNS: Column<ListedToolCall>[] = [
+  { name: 'issued', of: (row) => row.issuedAt },
+  { name: 'session', of: (row) => row.sessionId, whole: true },
+  { name: 'call', of: (row) => row.callId, whole: true },
+  { name: 'tool', of: (row) => row.tool },
+  { name: 'effect', of: effectText, optional: true },
+  { name: 'status', of: (row) => row.status, status: true },
+  { name: 'attempt', of: (row) => row.attempt, right: true, optional: true },
+  { name: 'effect id', of: (row) => row.effectId, optional: true },
+  { name: 'arguments, outcome', of: (row) => `${argumentsOf(row)}${outcomeOf(row)}` },
+]
+
+/** The arguments, and the model's own if a hook or a person has changed them. */
+function argumentsOf({ input, modelInput }: Pick<ListedToolCall, 'input' | 'modelInput'>): string {
+  const own = modelInput === null ? '' : ` (the model's own: ${JSON.stringify(modelInput)})`
+  return `${JSON.stringify(input)}${own}`
+}
+
+function outcomeOf({ error, result, status }: ListedToolCall): string {
+  if (error) return ` ✗ ${error.code}: ${error.message}`
+  return status === 'completed' ? ` ← ${JSON.stringify(result)}` : ''
 }
 
 interface ToolsFlags extends FilterFlags<ToolCallStatus> {

@@ -1,10 +1,12 @@
 // `pawl migrate`: updates the side store's tables to this release, as the role that owns them.
 import { Command } from 'commander'
+import type { MigrateReport } from '../../client/admin/migrating.ts'
 import { connectOptions } from '../connecting.ts'
 import { CliError } from '../errors.ts'
 import { dataOption, jsonOption } from '../options.ts'
 import type { Deployment } from '../../connect/dev-stack.ts'
 import { PawlError } from '../../session/errors.ts'
+import { sayAs } from '../queries.ts'
 import { oneLine } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
@@ -51,10 +53,17 @@ async function migrate({ appRole, namespace, check, json, searchAttributes, ...w
     ...defined({ appRole, namespace }),
     ...(check && { check }),
   })
-  const { applied, pending, tooNew, grantedTo, movedFrom } = report
+  const { pending, tooNew } = report
   if (pending.length + tooNew.length > 0) process.exitCode = 1
   const registered = searchAttributes && !check ? await register(found.temporal, namespace) : undefined
-  const lines = [
+  sayAs({ json }, { event: check ? 'checked' : 'migrated', ...report, ...defined({ searchAttributes: registered }) }, () =>
+    linesOfReport(report, namespace, registered),
+  )
+}
+
+function linesOfReport(report: MigrateReport, namespace: string | undefined, registered: Registered | undefined): string[] {
+  const { applied, pending, tooNew, grantedTo, movedFrom } = report
+  return [
     ...applied.map((name) => `applied ${name}`),
     ...pending.map((name) => `missing ${name}`),
     ...tooNew.map((name) => `newer   ${name}`),
@@ -71,11 +80,6 @@ async function migrate({ appRole, namespace, check, json, searchAttributes, ...w
       ? ['Workers of this release must not write to these tables: use the release that made the newer migrations.']
       : []),
   ]
-  process.stdout.write(
-    json
-      ? `${JSON.stringify({ event: check ? 'checked' : 'migrated', ...report, ...defined({ searchAttributes: registered }) })}\n`
-      : lines.map((line) => `${line}\n`).join(''),
-  )
 }
 
 /** What became of the search attributes: those that were missing and were added, or why they were not. */

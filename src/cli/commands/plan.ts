@@ -1,7 +1,7 @@
 // `pawl plan <session>`: the session's plan, or all its versions.
 import { Command } from 'commander'
 import type { Plan, PlanVersion } from '../../client/index.ts'
-import { say, timeOf } from '../queries.ts'
+import { say, sayAs, timeOf } from '../queries.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import { atOption, jsonOption } from '../options.ts'
@@ -62,8 +62,7 @@ async function showPlanAt(session: string, at: number, options: PlanCommandOptio
     (pawl) => pawl.session(session).plan({ at }),
     (queries) => queries.session(session).plan(at),
   )
-  if (options.json) say(JSON.stringify(plan))
-  else for (const line of plan ? linesOfPlan(plan) : [`session ${session} had no plan at checkpoint ${at}`]) say(line)
+  sayAs(options, plan, () => (plan ? linesOfPlan(plan) : [`session ${session} had no plan at checkpoint ${at}`]))
 }
 
 /** `made`: in which turn and when the version was made, if that is known. */

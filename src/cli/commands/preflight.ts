@@ -4,6 +4,7 @@ import { defined } from '../../session/defined.ts'
 import type { PreflightReport } from '../../worker/index.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { jsonOption } from '../options.ts'
+import { say } from '../queries.ts'
 import { findModule } from '../running/module.ts'
 import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
@@ -45,7 +46,6 @@ async function check(given: string | undefined, options: PreflightCommandOptions
   const { sample, concurrency, dataConverter, interceptors, strict, json } = options
   const module = given === undefined ? undefined : await findModule(given)
   const { temporal, taskQueue, postgres, schema } = await connectOptions(options)
-  const say = (line: string) => process.stdout.write(`${line}\n`)
   let checked = 0
   const progress = setInterval(() => json || process.stderr.write(`${counted(checked, 'session')} checked so far\n`), PROGRESS_EVERY_MS)
   try {

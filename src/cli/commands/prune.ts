@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import type { PruneReport } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { byOption, jsonOption } from '../options.ts'
+import { say } from '../queries.ts'
 import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import type { Duration } from '../../session/duration.ts'
 import { defined } from '../../session/defined.ts'
@@ -37,7 +38,6 @@ export function pruneCommand(): Command {
 /** Exit code 1: the command was stopped. */
 async function prune(options: PruneCommandOptions): Promise<void> {
   const { olderThan, archiveRetention, batch, dryRun, by, json } = options
-  const say = (line: string) => process.stdout.write(`${line}\n`)
   const report = await onDeployment(options, (pawl) =>
     pawl.prune({
       olderThan,

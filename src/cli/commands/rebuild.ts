@@ -4,6 +4,7 @@ import { NOT_REBUILT } from '../../client/admin/not-rebuilt.ts'
 import type { RebuildReport } from '../../client/index.ts'
 import { aboutDeployment, type DeploymentOptions, onDeployment } from '../connecting.ts'
 import { byOption, jsonOption } from '../options.ts'
+import { say } from '../queries.ts'
 import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { defined } from '../../session/defined.ts'
@@ -34,7 +35,6 @@ export function rebuildCommand(): Command {
 /** Exit code 1: at least one session is incomplete. */
 async function rebuild(session: string | undefined, options: RebuildCommandOptions): Promise<void> {
   const { json, by, everyQueue } = options
-  const say = (line: string) => process.stdout.write(`${line}\n`)
   const told = new Set<string>()
   const report = await onDeployment(options, (pawl) =>
     pawl.rebuild({

@@ -7,6 +7,7 @@ import { CliError } from '../errors.ts'
 import { failIfStopped, stateSoon } from '../outcome.ts'
 import type { RecoverOptions, SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
+import { sayAs } from '../queries.ts'
 import { RECOVERIES } from '../../session/recovery/recovery.ts'
 import { bulkOptionsIn, type RecoverCommandOptions, recoverInBulk, withBulk } from '../recover-in-bulk.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
@@ -43,7 +44,7 @@ async function recover(session: string | undefined, options: RecoverCommandOptio
       `${bulk} is for recovering in bulk, and the command names a session: leave out one of them. \`${SUGGESTIONS.statusOf(session)}\` says what is possible.`,
     )
   }
-  const { strategy, keep, skip, redo, force, by, reason, json } = options
+  const { strategy, keep, skip, redo, force, by, reason } = options
   const asked = { ...defined({ strategy, keep, skip, redo, force, reason }), by }
   const { event, state } = await onDeployment(options, async (pawl) => {
     const handle = pawl.session(session)
@@ -51,8 +52,7 @@ async function recover(session: string | undefined, options: RecoverCommandOptio
     return { event, state: await stateSoon(handle) }
   })
   const again = failIfStopped(state) ? ['  it was recovered, and its run has failed again'] : []
-  const lines = json ? [JSON.stringify({ event, ...state })] : [...linesOfState(state), ...again]
-  process.stdout.write(`${lines.join('\n')}\n`)
+  sayAs(options, { event, ...state }, () => [...linesOfState(state), ...again])
 }
 
 /** A run whose workflow has ended is not in an error: resuming it is all that it needs. */

@@ -3,7 +3,7 @@ import { effectText } from '../../session/built-in-tools/reserved.ts'
 import { Command } from 'commander'
 import type { RunReport } from '../../client/index.ts'
 import { linesOfRecovery } from '../chat/lines.ts'
-import { say, timeOf } from '../queries.ts'
+import { sayAs, timeOf } from '../queries.ts'
 import { aboutDeployment, type DeploymentOptions } from '../connecting.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import { jsonOption, ordinalOf } from '../options.ts'
@@ -51,8 +51,7 @@ async function run(session: string, number: number | undefined, options: Deploym
     (pawl) => pawl.session(session).runReport(number),
     (queries) => queries.session(session).runReport(number),
   )
-  if (options.json) say(JSON.stringify(report))
-  else for (const line of linesOfRun(report)) say(line)
+  sayAs(options, report, () => linesOfRun(report))
 }
 
 /** The lines for a person. */

@@ -1,11 +1,11 @@
 // `pawl serve`: the HTTP service of a deployment, for clients with API keys.
-import { warnOfUnknownAgents } from '../queries.ts'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { milliseconds } from '../../session/duration.ts'
 import { defined } from '../../session/defined.ts'
 import { isAgentName } from '../../session/protocol/protocol.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
 import { jsonOption, LOG_HELP } from '../options.ts'
+import { sayAs, warnOfUnknownAgents } from '../queries.ts'
 import { listenForStop } from '../running/stop.ts'
 
 interface ServeCommandOptions extends DeploymentOptions {
@@ -92,7 +92,6 @@ async function serve(options: ServeCommandOptions): Promise<void> {
     reauthorizeEvery,
     requestMemory,
     drainDelay,
-    json,
   } = options
   const logger = defaultLogger()
   const pawl = await Pawl.connect({ ...(await connectOptions(options)), logger })
@@ -113,18 +112,16 @@ async function serve(options: ServeCommandOptions): Promise<void> {
       ...defined({ agents, maxWatchesPerCaller: maxWatchesPerKey }),
     })
     void warnOfUnknownAgents(options, agents ?? [])
-    say(json, { event: 'serving', url: server.url }, `pawl serves ${server.url} (its interface: ${server.url}/openapi.json)`)
+    sayAs(options, { event: 'serving', url: server.url }, () => [`pawl serves ${server.url} (its interface: ${server.url}/openapi.json)`])
     await requests.stop
-    say(json, { event: 'draining' }, 'pawl is ending its streams and finishing its requests; send the signal again to stop at once')
+    sayAs(options, { event: 'draining' }, () => [
+      'pawl is ending its streams and finishing its requests; send the signal again to stop at once',
+    ])
     await server.stop(requests.hurry)
-    say(json, { event: 'stopped' }, 'pawl has stopped')
+    sayAs(options, { event: 'stopped' }, () => ['pawl has stopped'])
   } finally {
     await pawl.close()
   }
-}
-
-function say(json: true | undefined, event: object, line: string): void {
-  process.stdout.write(`${json ? JSON.stringify(event) : line}\n`)
 }
 
 function numberOf(min: number, max: number): (text: string) => number {

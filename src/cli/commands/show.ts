@@ -15,9 +15,9 @@ import { linesOfRecovery, linesOfState, pausedText } from '../chat/lines.ts'
 import { isWithoutTemporal } from '../live-or-stored.ts'
 import { waitText } from '../reporting.ts'
 import { oneLine, paint } from '../terminal.ts'
-import { type QueryOptions, queryCommand, queryStore, dollarsOf, say, timeOf } from '../queries.ts'
+import { type QueryOptions, queryCommand, queryStore, dollarsOf, sayAs, timeOf } from '../queries.ts'
 import { linesOfTable } from '../table.ts'
-import { CALL_COLUMNS } from '../call-columns.ts'
+import { CALL_COLUMNS } from './lists.ts'
 
 /** The overview; `--json` prints it as one object. */
 interface Glance {
@@ -61,13 +61,11 @@ async function show(id: string, options: QueryOptions): Promise<void> {
   try {
     const stored = await queryStore(options, (queries) => glanceAt(queries, id))
     const glance: Glance = { ...stored, waitsFor: await waitsOf(stored.session, options) }
-    if (options.json) say(JSON.stringify(glance))
-    else for (const line of linesOf(glance, options.wide)) say(line)
+    sayAs(options, glance, () => linesOf(glance, options.wide))
   } catch (error) {
     if (!(error instanceof PawlError && UNSTORED.has(error.code))) throw error
     const live = await lookLive(id, options, error)
-    if (options.json) say(JSON.stringify({ session: null, ...live }))
-    else for (const line of linesOfLive(live)) say(line)
+    sayAs(options, { session: null, ...live }, () => linesOfLive(live))
   }
 }
 

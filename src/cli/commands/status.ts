@@ -1,10 +1,9 @@
 // `pawl status [session]`: which sessions need a person, or the status of one session and what to do about it.
-import { warnOfUnknownAgents } from '../queries.ts'
 import { Command } from 'commander'
 import type { DeploymentStatus } from '../../client/index.ts'
 import { pausedText } from '../chat/lines.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
-import { say, sessionIn, type SessionCommandOptions, withSession } from '../queries.ts'
+import { say, sayAs, sessionIn, type SessionCommandOptions, warnOfUnknownAgents, withSession } from '../queries.ts'
 import { here, withPlaces } from '../here.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import { jsonOption, limitOption } from '../options.ts'
@@ -186,6 +185,5 @@ async function one(id: string, options: StatusOptions): Promise<void> {
     (pawl) => pawl.session(id).status(),
     async (queries) => ({ ...(await queries.session(id).status()), unanswered: 'Temporal does not answer.' }),
   )
-  if (options.json) say(JSON.stringify(report))
-  else for (const line of linesOfReport(report)) say(line)
+  sayAs(options, report, () => linesOfReport(report))
 }
