@@ -19,7 +19,7 @@ const ignore = (): void => {}
 /** Prints warnings to standard error, because standard output may be read by a program. */
 const ON_STDERR: Logger = { debug: ignore, info: ignore, warn: print, error: print }
 
-/** Parallel calls may wait for the same thing: it is printed once within this time. */
+/** Concurrent calls may wait for the same thing; it is printed at most once within this time. */
 const REPEAT_AFTER_MS = 4_000
 
 function waitPrinter(): (wait: Wait) => void {
@@ -32,7 +32,6 @@ function waitPrinter(): (wait: Wait) => void {
   }
 }
 
-/** Options that select a deployment. */
 export interface DeploymentOptions {
   data: string
   taskQueue?: string
@@ -63,7 +62,7 @@ export async function connectOptions({ data, taskQueue, schema }: DeploymentOpti
   if (named !== undefined && !(await findRunning(named))) {
     throw new CliError(
       'dev_not_running',
-      `No \`${SUGGESTIONS.develop()}\` is running with the data folder ${named}: start one with --data, or leave out --data.`,
+      `No \`${SUGGESTIONS.develop()}\` is running with the data folder ${named}: start one with --data, or omit --data.`,
     )
   }
   return {

@@ -11,7 +11,7 @@ export class CliError extends PawlError {
 /** The text for a person: `code: message`, and the cause if it adds something; the stack only with `PAWL_DEBUG`. */
 export function describeError(error: unknown): string {
   if (process.env.PAWL_DEBUG) return inspect(error, { depth: 6 })
-  // Recognised by name, so that commands for Postgres need not load the Temporal client.
+  // Recognised by name, so that commands for Postgres do not load the Temporal client.
   if (error instanceof Error && error.name === 'NamespaceNotFoundError') {
     return `namespace_not_found: ${error.message}. Set TEMPORAL_NAMESPACE to an existing namespace.`
   }
@@ -23,7 +23,7 @@ export function describeError(error: unknown): string {
   return withPlaces(`${error.code}: ${error.message}${more}`)
 }
 
-/** The message of a failure whose text is in its details, which `error` has already. */
+/** Matches a message that only refers to the failure's details, which `error` already includes. */
 const REFERS = /see the details of this failure\.$/
 
 /** The innermost cause: wrappers ("Workflow Update failed") say less. */

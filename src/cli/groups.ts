@@ -1,6 +1,5 @@
-// The commands in the order in which people look for them, and an example of each.
+// The groups of `pawl --help`, in the order in which people look for commands, and examples of each command.
 
-/** A group of the help. */
 export interface Group {
   heading: string
   /** The commands with examples of their use. */

@@ -1,13 +1,13 @@
-// Commands that pawl suggests, as they must be typed here: with the options that say where this command has looked.
+// Completes the commands that pawl suggests with the options that say where the current command looked.
 import type { Command } from 'commander'
 
-/** Options that name a deployment: a suggested command without them would look elsewhere. */
+/** Options that select a deployment: without them, a suggested command would look elsewhere. */
 const PLACE = ['taskQueue', 'schema', 'data'] as const
 
 let program: Command | undefined
 let given = new Map<string, string>()
 
-/** Remembers what the command line of `action` says about the place. */
+/** Remembers the options in `action`'s command line that select a deployment. */
 export function rememberPlace(of: Command, action: Command): void {
   program = of
   given = new Map(
@@ -18,7 +18,7 @@ export function rememberPlace(of: Command, action: Command): void {
   )
 }
 
-/** The command with the options about the place that it has, too. */
+/** The command with those of the remembered options that it accepts. */
 export function here(command: string): string {
   const [, name] = command.split(' ')
   const options = program?.commands.find((one) => one.name() === name)?.options ?? []
@@ -29,7 +29,7 @@ export function here(command: string): string {
   return `${command}${place.join('')}`
 }
 
-/** The text with its commands, which are between backticks, as they must be typed here. */
+/** The text, with the commands between backticks completed by `here`. */
 export function withPlaces(text: string): string {
   return text.replace(/`(pawl [^`]+)`/g, (_, command: string) => `\`${here(command)}\``)
 }

@@ -1,4 +1,4 @@
-// What the commands that list rows of the side store have in common: a session, a time span, pages, and a table of columns.
+// A command that lists rows of the side store: for a session or a time span, in pages, as a table.
 import type { Command, Option } from 'commander'
 import type { List } from '../client/queries/list.ts'
 import type { StoreQueries } from '../client/queries/queries.ts'
@@ -18,7 +18,7 @@ import {
 import type { Column } from './table.ts'
 import { defined } from '../session/defined.ts'
 
-/** What every list is asked for. */
+/** The filters that lists share. */
 export interface ListFilter extends SpanCommandOptions {
   limit: number
   cursor?: string
@@ -28,11 +28,10 @@ export interface ListFilter extends SpanCommandOptions {
 /** Options of every list command. */
 export type ListFlags = ListingOptions & SessionCommandOptions & SpanCommandOptions & { agent?: string }
 
-/** A command that lists. */
 export interface ListCommand<T extends object, O extends ListFlags, Q extends ListFilter> {
   name: string
   summary: string
-  /** What is listed: without any, `no` and this are printed. */
+  /** What is listed. An empty list prints `no` and this. */
   of: string | ((options: O) => string)
   /** `any`: all sessions, or the one that is named. Default: the command does not accept a session. */
   session?: 'any' | 'one'

@@ -1,11 +1,11 @@
-// Queries a session, or the side store alone if Temporal does not answer.
+// Queries a session, or only the side store if Temporal does not answer.
 import type { Pawl } from '../client/index.ts'
 import type { StoreQueries } from '../client/queries/queries.ts'
 import { PawlError } from '../session/errors.ts'
 import { queryStore } from './queries.ts'
 import { type DeploymentOptions, onDeployment } from './connecting.ts'
 
-/** Whether the error says that Temporal does not answer, or that nothing says where it is. */
+/** Whether the error means that Temporal does not answer or is not configured. */
 export function isWithoutTemporal(error: unknown): boolean {
   return error instanceof PawlError && (error.code === 'no_temporal' || error.code === 'not_configured')
 }

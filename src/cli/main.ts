@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The `pawl` command: parses the command line, runs one file per command, and prints errors.
+// The `pawl` command: parses the command line, runs the command, and prints errors.
 import { describeError } from './errors.ts'
 import { createProgram } from './program.ts'
 

@@ -1,9 +1,9 @@
-// Names the sessions whose ids are nearly the one that a command was given.
+// Suggests sessions whose ids resemble the one given to a command.
 import type { StoreQueries } from '../client/queries/queries.ts'
 import { PawlError } from '../session/errors.ts'
 import { CliError } from './errors.ts'
 
-/** More differences are another id. */
+/** With more differences, it is a different id. */
 const MAX_TYPOS = 2
 const MAX_NAMED = 3
 
@@ -16,7 +16,7 @@ export async function withNearIds(error: unknown, queries: Pick<StoreQueries, 'n
   return near.length === 0 ? error : new CliError(error.code, `${error.message} Did you mean ${near.join(' or ')}?`, { cause: error.cause })
 }
 
-/** Those of the ids that differ from `id` in a letter or two, the nearest first. */
+/** The ids that differ from `id` in one or two letters, nearest first. */
 export function nearest(id: string, ids: readonly string[]): string[] {
   return ids
     .map((other) => ({ other, typos: typosBetween(id, other) }))
@@ -26,7 +26,7 @@ export function nearest(id: string, ids: readonly string[]): string[] {
     .map(({ other }) => other)
 }
 
-/** The edit distance, in letters that are added, left out or replaced. */
+/** The edit distance, in letters added, omitted or replaced. */
 function typosBetween(one: string, other: string): number {
   if (Math.abs(one.length - other.length) > MAX_TYPOS) return MAX_TYPOS + 1
   let above = Array.from({ length: other.length + 1 }, (_, at) => at)

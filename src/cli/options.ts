@@ -1,4 +1,4 @@
-// Shared options and the parsing of their values.
+// Shared options, and how their values are parsed.
 import { userInfo } from 'node:os'
 import { InvalidArgumentError, Option } from 'commander'
 import { DATA_FOLDER } from '../connect/dev-stack.ts'
@@ -65,7 +65,7 @@ export function executorMemoryOption(): Option {
 
 /** `--heal-after <duration>` */
 export function healAfterOption(): Option {
-  const about = 'how long no worker must have been able to replay a session until it continues in a new execution; never: a person must act'
+  const about = 'how long a session that no worker can replay waits before it continues in a new execution; never: a person must act'
   return new Option('--heal-after <duration>', about).default('2m').argParser((text) => (text === 'never' ? false : text))
 }
 
@@ -128,7 +128,7 @@ export function jsonOf(text: string): Json {
   return parsedJson(text, '{"tenantId":"acme"}')
 }
 
-/** The same, with an example of what the option takes. */
+/** The same, with an example of what the option accepts. */
 export function parsedJson(text: string, example: string): Json {
   try {
     return JSON.parse(text) as Json

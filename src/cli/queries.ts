@@ -39,7 +39,7 @@ export interface SessionCommandOptions {
 /** Adds an optional session: `pawl tools <session>`. */
 export function withSession(command: Command): Command {
   return command.argument('[session]', "the session's id (default: all sessions)").addOption(
-    // The older form.
+    // The older spelling of the argument.
     new Option('--session <id>', 'the same as the argument').hideHelp(),
   )
 }
@@ -47,13 +47,16 @@ export function withSession(command: Command): Command {
 /** The session that the argument or the option names. @throws CliError `invalid_usage` if they differ. */
 export function sessionIn(argument: string | undefined, { session }: SessionCommandOptions): SessionCommandOptions {
   if (argument !== undefined && session !== undefined && argument !== session) {
-    throw new CliError('invalid_usage', `The command names two sessions, ${argument} and --session ${session}: name one.`)
+    throw new CliError('invalid_usage', `The command names two sessions, ${argument} and --session ${session}. Name one.`)
   }
   const named = argument ?? session
   return named === undefined ? {} : { session: named }
 }
 
-/** The same, for a list: an empty one must mean that the session has none. @throws SessionNotFoundError for an unknown session. */
+/**
+ * The same for a list. The session must exist, so that an empty list means that it has none.
+ * @throws SessionNotFoundError for an unknown session.
+ */
 export async function knownSessionIn(
   queries: StoreQueries,
   argument: string | undefined,
@@ -70,7 +73,7 @@ export function queryCommand(name: string, description: string): Command {
     .description(description)
     .option('--schema <name>', "Postgres schema of the side store (default: 'pawl')")
     .addOption(dataOption())
-    .option('--wide', 'cut nothing off to fit the terminal, and show exact times')
+    .option('--wide', 'truncate nothing to fit the terminal, and show exact times')
     .addOption(jsonOption())
 }
 
@@ -130,7 +133,7 @@ export async function showList<T extends object>(
 }
 
 /**
- * Says on standard error which agents there are, if no session has a selected one: a misspelt name would select nothing without a word. Says
+ * Names the known agents on standard error if no session has a selected one, because a misspelt name would silently select nothing. Says
  * nothing while there are no sessions at all, or if the side store does not answer.
  */
 export async function warnOfUnknownAgents(options: QueryOptions, selected: readonly (string | undefined)[]): Promise<void> {
@@ -156,7 +159,6 @@ async function allOf<T>(list: List<T>): Promise<T[]> {
   return items
 }
 
-/** The page options. */
 export function pageOf({ limit, cursor }: ListingOptions): { limit: number; cursor?: string } {
   return { limit, ...defined({ cursor }) }
 }
@@ -168,13 +170,12 @@ export function sayAs({ json }: { json?: true | undefined }, value: unknown, lin
 
 let kept: string[] | undefined
 
-/** Prints a line. */
 export function say(line: string): void {
   if (kept) kept.push(line)
   else process.stdout.write(`${line}\n`)
 }
 
-/** The lines that `work` says, in place of printing them. */
+/** Runs `work`, and returns the lines that it would have printed. */
 export async function linesSaid(work: () => Promise<void>): Promise<string[]> {
   const lines: string[] = []
   kept = lines

@@ -1,4 +1,4 @@
-// `pawl recover` with filters: recovers all sessions in error that they find.
+// `pawl recover` with filters: recovers all sessions in error that match them.
 import { type Command, InvalidArgumentError } from 'commander'
 import type { BulkRecoveryReport } from '../client/index.ts'
 import { momentOf, severalOf } from './options.ts'
@@ -45,7 +45,7 @@ export function withBulk(command: Command): Command {
     .option('--since <when>', "errors since then: an age such as '1h', or a time such as 2026-11-21T12:00:00Z", momentOf)
     .option('--until <when>', 'errors before then', momentOf)
     .option('--all', 'every session in error; required if there is no other filter')
-    .option('--dry-run', 'only list the sessions that the filters find')
+    .option('--dry-run', 'only list the sessions that match the filters')
     .option('--rate <n>', 'recoveries per second (default: 10)', numberOf)
     .option('--limit <n>', 'the maximum number of sessions (default: all)', numberOf)
 }
@@ -69,7 +69,7 @@ const FLAGS: Record<keyof BulkOptions, string> = {
 }
 const FILTERS = [FLAGS.code, FLAGS.agent, FLAGS.tag, FLAGS.since, FLAGS.until, FLAGS.all]
 
-/** The options for recovering in bulk that the command has, as they are typed. */
+/** The bulk options that were passed, as they are typed. */
 export function bulkOptionsIn(options: BulkOptions): string[] {
   return Object.entries(FLAGS).flatMap(([name, flag]) => (options[name as keyof BulkOptions] === undefined ? [] : [flag]))
 }
@@ -86,7 +86,7 @@ export async function recoverInBulk(options: RecoverCommandOptions): Promise<voi
   if (!bulkOptionsIn(options).some((flag) => FILTERS.includes(flag))) {
     throw new CliError(
       'invalid_usage',
-      `No session was selected: name a session, or filter by ${FILTERS.slice(0, -1).join(', ')}; --all means every session in error.`,
+      `No session was selected. Name a session, or filter by ${FILTERS.slice(0, -1).join(', ')}; --all selects every session in error.`,
     )
   }
   const { code, agent, tag: tags, since, until, all, by, reason, dryRun, rate: perSecond, limit, json } = options

@@ -1,4 +1,4 @@
-// The status of a session as lines for a terminal, with the command for everything that a person can do.
+// The status of a session as lines for a terminal, with a command for each thing that a person can do.
 import type { SessionReport } from '../client/index.ts'
 import { linesOfProgress, linesOfRecovery } from './chat/lines.ts'
 import { here } from './here.ts'
@@ -45,7 +45,7 @@ export function linesOfReport(report: SessionReport, now = Date.now()): string[]
         ]
       : []),
     ...(report.plan ? [line('plan', `${report.plan.done} of ${report.plan.steps} steps done: ${report.plan.objective}`)] : []),
-    ...(queued > 0 ? [line('queued', `${queued} messages that no turn has taken`)] : []),
+    ...(queued > 0 ? [line('queued', `${queued} messages that are not in a turn yet`)] : []),
     line('stored', storedText(report, now)),
     line('from', fromText(report)),
   ]
@@ -71,7 +71,7 @@ export function waitText(wait: SessionWait, now = Date.now()): string {
   return [waitPhrase(wait), reason, ...details].filter(Boolean).join(', ')
 }
 
-/** What a person can do about it; for a recovery, `linesOfRecovery` has the strategies. */
+/** What a person can do about it; `linesOfRecovery` has the strategies for a recovery. */
 function commandsOf(session: string, { for: who, to, callId = '', digest, raise = [] }: SessionWait): string[] {
   if (who === 'worker' || who === 'postgres') return [SUGGESTIONS.examine()]
   const call = { session, callId, digest }

@@ -1,4 +1,4 @@
-// What the commands that change one session have in common: they connect, make the request, and print its outcome.
+// A command that changes one session: it connects, makes the request, and prints the outcome.
 import { type Argument, Command, type Option } from 'commander'
 import type { Pawl } from '../client/index.ts'
 import { type DeploymentOptions, onDeployment } from './connecting.ts'
@@ -21,7 +21,6 @@ export interface Printed {
   lines: readonly string[]
 }
 
-/** A command that changes one session. */
 export interface SessionCommand<O extends RequestFlags, Words extends unknown[]> {
   name: string
   summary: string

@@ -10,13 +10,12 @@ export interface Column<T> {
   right?: true
   /** Never cut off: an id, which people copy, or what the table is about. */
   whole?: true
-  /** Left out if the table does not fit; of several, the last one first. */
+  /** Omitted if the table does not fit: the last optional column first. */
   optional?: true
   /** Shown in the colour of the status that it names. */
   status?: true
 }
 
-/** How a table is shown. */
 export interface TableOptions {
   /** Columns of the terminal. Default: the terminal's; without one `COLUMNS`, or 100. */
   width?: number
@@ -34,10 +33,10 @@ const DEFAULT_WIDTH = 100
 /** Even a wide table cuts off very long cells. */
 const UNBOUNDED = 400
 const DAY_MS = 86_400_000
-/** Beyond this age, a date says more. */
+/** Beyond this age, a date is more useful. */
 const OLD_MS = 60 * DAY_MS
 
-/** The lines of a table, headings first; only the headings for no rows. */
+/** The lines of a table, headings first; without rows, only the headings. */
 export function linesOfTable<T>(columns: readonly Column<T>[], rows: readonly T[], options: TableOptions = {}): string[] {
   const { wide = false, now = Date.now() } = options
   const width = wide ? UNBOUNDED * columns.length : (options.width ?? terminalWidth())
@@ -62,7 +61,7 @@ interface Fitted<T> {
   width: number
 }
 
-/** Leaves optional columns out until the last one has room, and gives the last one what is left. */
+/** Omits optional columns until the last column has room, which then gets the remaining width. */
 function fit<T>(all: Fitted<T>[], width: number): Fitted<T>[] {
   let shown = all
   const before = (): number => shown.slice(0, -1).reduce((sum, one) => sum + one.width + GAP.length, 0)

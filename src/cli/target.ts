@@ -12,7 +12,6 @@ export interface TargetOptions {
   run?: number
 }
 
-/** The options. */
 export function pointOptions(): Option[] {
   return [
     new Option('--checkpoint <version>', 'the point of this checkpoint').argParser(ordinalOf).conflicts(['message', 'run']),

@@ -1,4 +1,4 @@
-// Shows something again and again, in place at a terminal.
+// Shows something repeatedly, in place at a terminal.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describeError } from './errors.ts'
 import { linesSaid, say } from './queries.ts'
@@ -8,14 +8,14 @@ import { paint } from './terminal.ts'
 const EVERY_MS = 2_000
 const CLEAR = '\u001b[H\u001b[2J'
 
-/** Shows it every two seconds until Ctrl-C. What fails is shown in its place: an outage ends. */
+/** Shows it every two seconds until Ctrl-C. An error is shown in its place, because an outage may end. */
 export async function repeatedly(show: () => Promise<void>): Promise<void> {
   const ended = stopSignalOf(listenForStop())
   const atTerminal = process.stdout.isTTY === true
   while (!ended.aborted) {
     const lines = await linesSaid(show).catch((error: unknown) => [paint('red', describeError(error))])
     if (ended.aborted) return
-    // Written at once: a screen that is cleared before there is something to show would flicker.
+    // Written in one piece: a screen that is cleared before the new text is ready would flicker.
     const text = lines.join('\n')
     say(atTerminal ? `${CLEAR}${text}\n\n${paint('dim', `${new Date().toISOString().slice(11, 19)} UTC, Ctrl-C ends`)}` : text)
     await sleep(EVERY_MS, undefined, { signal: ended }).catch(() => undefined)

@@ -208,7 +208,7 @@ describe('pawl dev', () => {
       'pick waits for an answer (/answer t_3_1_0 <answer>)',
       't_3_1_0 is answered',
       'found: "blue"',
-      '2 calls wait: name one, /approve t_4_1_0 (refund) or /approve t_4_1_1 (refund).',
+      '2 calls are waiting. Name one: /approve t_4_1_0 (refund) or /approve t_4_1_1 (refund).',
       't_4_1_0 is approved with other arguments',
       't_4_1_1 is denied',
       'No call waits for approval.',

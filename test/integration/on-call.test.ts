@@ -98,7 +98,7 @@ it('`pawl recover` says that the run has failed again, and exits with 1', async 
   await (await session.send('go')).settled({ timeout: 30_000 })
   const { code, stdout } = await run(['recover', 'fails-again'])
   expect(code).toBe(1)
-  expect(stdout).toMatch(/error +broken: [^]*recover +pawl recover [^]*\n {2}it was recovered, and its run has failed again\n/)
+  expect(stdout).toMatch(/error +broken: [^]*recover +pawl recover [^]*\n {2}it was recovered, but its run failed again\n/)
 })
 
 it('a worker that has just stopped is missed as soon as a task waits, not after its last poll would have ended', async () => {

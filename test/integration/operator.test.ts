@@ -279,11 +279,11 @@ describe('the overview', () => {
     ])
     expect([noTemporal.code, noPostgres.code, neither.code]).toEqual([1, 1, 1])
     expect(noTemporal.stdout).toMatch(
-      /^at least \d need a person, at least \d stuck; .*\n.*was not seen.*no_temporal: .*No session continues until/,
+      /^at least \d need a person, at least \d stuck; .*\n.*Could not check which sessions.*no_temporal: .*No session continues until/,
     )
     expect(noTemporal.stdout).toMatch(/op-failed +player +error .* recover /)
     expect(noPostgres.stdout).toMatch(
-      /^\d+ open sessions?\n[^]*Which sessions need a person or are in an error was not seen: store_unavailable: /,
+      /^\d+ open sessions?\n[^]*Could not check which sessions need a person or are in error: store_unavailable: /,
     )
     expect(JSON.parse(neither.stdout)).toMatchObject({
       open: null,

@@ -234,7 +234,7 @@ describe('the query commands', () => {
     expect(await json(['usage', 'looked', '--by', 'session'])).toMatchObject([{ key: 'looked' }])
     expect(await json(['pending', 'looked'])).toEqual([])
     expect(await json(['tools', 'looked', '--session', 'looked'])).toHaveLength(1)
-    expect(await run(['tools', 'looked', '--session', 'talked'])).toMatchObject({ code: 1, stderr: expect.stringContaining('name one') })
+    expect(await run(['tools', 'looked', '--session', 'talked'])).toMatchObject({ code: 1, stderr: expect.stringContaining('Name one') })
   })
 
   it('the query commands end quietly when their reader stops reading, as `head` does', async () => {
@@ -374,7 +374,7 @@ describe('the commands that act on a session', () => {
     ])
     const again = await run(['pause', id, ...queue])
     expect(again).toMatchObject({ code: 0, stderr: '' })
-    expect(again.stdout).toMatch(/paused +since \S+Z by ann: a break\n[^]*it was already paused: nothing has changed\n$/)
+    expect(again.stdout).toMatch(/paused +since \S+Z by ann: a break\n[^]*it was already paused; nothing changed\n$/)
     await until('it is listed', async () => (await here.pawl.sessions.list({ paused: true })).items.length === 1)
     expect((await run(['sessions', '--paused'])).stdout).toMatch(/asked-held +player +idle, paused/)
     expect((await run(['show', id])).stdout).toMatch(/paused +since \S+Z by ann: a break\n/)

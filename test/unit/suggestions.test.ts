@@ -17,7 +17,7 @@ const SUGGESTED = new RegExp(`\\bpawl (?:${COMMANDS.join('|')})\\b`)
 /** Texts about commands that suggest nothing. */
 const ALLOWED = [
   'cli/chat/conversation.ts: pawl chat',
-  'cli/commands/continuing.ts: let the step in progress finish, and begin no further step until `pawl unpause`; messages wait',
+  'cli/commands/continuing.ts: finish the step in progress, then start no other step until `pawl unpause`; messages wait',
 ]
 
 const HELP = new Set(['description', 'option', 'argument', 'Option', 'Argument', 'addHelpText'])

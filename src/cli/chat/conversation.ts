@@ -21,7 +21,6 @@ export interface Sessions {
   session(id?: string, options?: SessionOptions): SessionHandle
 }
 
-/** Options of a conversation. */
 export interface ChatParts {
   /** The agent; a resumed session has one already. */
   agent?: string
@@ -46,11 +45,10 @@ interface Talk {
   left: boolean
   /** An interrupt was requested and the run has not ended yet. */
   interrupting: boolean
-  /** Nothing more is shown. */
+  /** The conversation has ended: print nothing more. */
   over: boolean
 }
 
-/** The current session. */
 interface Current {
   session: SessionHandle
   agent: string
@@ -69,7 +67,7 @@ interface Current {
 
 /** How long the events before a wait may take to be shown, in milliseconds. */
 const SHOW_MS = 300
-/** How long a decision may take until its event is stored. */
+/** How long to wait for a decision's event to be stored. */
 const DECIDED_MS = 10_000
 
 const silence = (): string =>
@@ -216,7 +214,7 @@ function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: num
 function showLive(screen: Screen, answer: LiveAnswer, item: Parameters<NonNullable<FollowOptions['onLive']>>[0]): void {
   if (item.type === 'reset') {
     screen.live('')
-    if (answer.reset()) screen.print([note('(the answer broke off here; it begins again)')])
+    if (answer.reset()) screen.print([note('(the answer was cut off here; it starts again)')])
   } else if (item.delta.type === 'text') {
     const { rows, growing } = answer.add(item.delta.text)
     screen.print(rows)
@@ -224,7 +222,7 @@ function showLive(screen: Screen, answer: LiveAnswer, item: Parameters<NonNullab
   }
 }
 
-/** Prints what the session waits for, unless an event has followed the message meanwhile. */
+/** Prints what the session waits for, unless an event has arrived since the message. */
 async function printWait({ screen }: Talk, session: SessionHandle, isSilent: () => boolean): Promise<void> {
   const why = await session.state().then(
     () => silence(),
@@ -239,7 +237,7 @@ async function send(talk: Talk, current: Current, { text, interrupt }: Command &
   current.own.add(messageId)
   await current.session.send(text, { messageId, ...defined({ interrupt }) })
   follow(talk, current, messageId)
-  // At a terminal, the next message may be typed meanwhile and joins the run; a pipe's next line waits for the answer.
+  // At a terminal, the next message may be typed in the meantime and joins the run. With a pipe, the next line waits for the answer.
   if (!talk.screen.interactive) await settled(current)
 }
 
@@ -247,7 +245,7 @@ async function decide({ screen }: Talk, current: Current, command: Deciding): Pr
   const { callId, text } = await decideInChat(current.session, command, current.digests)
   screen.print([note(text)])
   if (screen.interactive) return
-  // A pipe's next line waits for what follows. Until the decision is shown, the run still seems to wait for it.
+  // With a pipe, the next line waits for what follows. Until the decision's event arrives, the run still appears to be waiting.
   for (const until = Date.now() + DECIDED_MS; !current.decided.has(callId) && Date.now() < until; ) await sleep(SHOW_MS)
   await settled(current)
 }

@@ -1,4 +1,4 @@
-// Decisions in a chat: on the calls that the run waits for, as the person has seen them.
+// Decisions in a chat about the calls that the run waits for, with the arguments that the person has seen.
 import type { SessionHandle } from '../../client/types.ts'
 import { isWaiting } from '../../session/past/calls.ts'
 import type { Json } from '../../session/json.ts'
@@ -13,7 +13,7 @@ export type Deciding = Extract<Command, { name: 'approve' | 'deny' | 'answer' }>
 
 const STATUS = { approve: 'awaiting_approval', deny: 'awaiting_approval', answer: 'awaiting_answer' } as const
 
-/** Carries out the decision. `digests`: those of the arguments that were shown, by call: others are refused. */
+/** Sends the decision. `digests`: by call, those of the arguments that were shown; other arguments are refused. */
 export async function decideInChat(
   session: SessionHandle,
   { name, callId, rest }: Deciding,
@@ -59,12 +59,12 @@ async function onlyOne(session: SessionHandle, name: Deciding['name']): Promise<
   if (first && !second) return first.callId
   if (!first) throw new CliError('invalid_usage', `No call waits for ${name === 'answer' ? 'an answer' : 'approval'}.`)
   const ids = waiting.map(({ callId, tool }) => `/${name} ${callId} (${tool})`)
-  throw new CliError('invalid_usage', `${waiting.length} calls wait: name one, ${ids.join(' or ')}.`)
+  throw new CliError('invalid_usage', `${waiting.length} calls are waiting. Name one: ${ids.join(' or ')}.`)
 }
 
 /** JSON; anything else is text, because a person answers in a chat. @throws CliError `invalid_usage`. */
 function answerOf(text: string): Json {
-  if (text === '') throw new CliError('invalid_usage', 'Give the answer: /answer [call] <JSON or text>.')
+  if (text === '') throw new CliError('invalid_usage', 'Add the answer: /answer [call] <JSON or text>.')
   try {
     return JSON.parse(text) as Json
   } catch {
@@ -76,6 +76,6 @@ function argumentsOf(text: string): Json {
   try {
     return JSON.parse(text) as Json
   } catch (error) {
-    throw new CliError('invalid_usage', 'The other arguments must be JSON: /approve [call] [arguments].', { cause: error })
+    throw new CliError('invalid_usage', 'The new arguments must be JSON: /approve [call] [arguments].', { cause: error })
   }
 }

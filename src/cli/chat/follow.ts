@@ -3,22 +3,19 @@ import type { RunHandle } from '../../client/types.ts'
 import type { SessionEvent } from '../../session/events.ts'
 import type { WatchItem } from '../../session/watching/watching.ts'
 
-/** How following a run ended. */
 export type Followed = 'answered' | 'failed' | 'left'
 
-/** Shows runs. */
 export interface Follower {
   /** Shows the run's new events, after those of earlier runs; resolves when the run has ended. */
   follow(run: RunHandle): Promise<Followed>
   /** Whether a run is being shown. */
   busy(): boolean
-  /** Shows nothing more. */
+  /** Stops showing events. */
   stop(): void
 }
 
-/** Options and callbacks. */
 export interface FollowOptions {
-  /** `seq` of the last event that is shown already. */
+  /** `seq` of the last event already shown. */
   shownUpTo: number
   onEvent(event: SessionEvent): void
   /** The model has streamed more of its answer, or its partial answer was discarded. Default: only complete answers are shown. */
@@ -31,7 +28,6 @@ export interface FollowOptions {
 /** Milliseconds without any event before `onSilence`. */
 const SILENCE_MS = 5_000
 
-/** Follows the runs of one session. */
 export function followRuns(options: FollowOptions): Follower {
   const leave = new AbortController()
   const { signal } = leave
@@ -52,7 +48,7 @@ export function followRuns(options: FollowOptions): Follower {
           continue
         }
         const { event } = item
-        // A steering message joins the run that is being shown: its events are shown already.
+        // A steering message joins the run that is being shown: its events were already shown.
         if (event.seq <= shown) continue
         shown = event.seq
         options.onEvent(event)

@@ -20,7 +20,7 @@ export interface Speakers {
   isOwn(messageId: string): boolean
 }
 
-/** The lines for an event; none for events that a conversation need not show. */
+/** The lines for an event; none for events that a conversation does not need to show. */
 export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] {
   const { session } = speakers
   switch (event.type) {
@@ -83,7 +83,7 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
       return [note(`(session unpaused${byWhom(event.by)})`)]
     case 'budget_warning': {
       const amount = (value: number): string => (event.unit === 'usd' ? `${value} USD` : `${value} tokens`)
-      return [note(`(${amount(event.spent)} of ${amount(event.limit)} are spent: the budget of the ${event.scope})`)]
+      return [note(`(${amount(event.spent)} of ${amount(event.limit)} are spent, of the budget of the ${event.scope})`)]
     }
     case 'budget_raised':
       return [note(`(budget of the ${event.scope} raised${byWhom(event.by)})`)]
@@ -151,7 +151,7 @@ export function linesOfState(state: SessionView): string[] {
   ]
 }
 
-/** What a failed run had done. */
+/** What a run had done before it failed. */
 export function linesOfProgress({ progress }: Pick<SessionError, 'progress'>): string[] {
   if (!progress) return []
   const { completed, moreCompleted = 0, pending, unknown } = progress

@@ -1,31 +1,27 @@
 // Parses a line of a chat: a message, or a command that begins with a slash.
 
-/** A parsed line. */
 export type Command =
   | { name: 'send'; text: string; interrupt?: true }
   | { name: 'nothing' }
   | { name: 'state' | 'interrupt' | 'exit' | 'help' }
   | { name: 'resume'; id: string }
-  /** Without a call: the only one that waits. `rest`: other arguments, a reason, or the answer. */
+  /** Without a call: the only one that is waiting. `rest`: new arguments, a reason, or the answer. */
   | { name: 'approve' | 'deny' | 'answer'; callId?: string; rest: string }
   | { name: 'wrong'; advice: string }
 
-/** The commands, for `/help`. */
 export const HELP: readonly string[] = [
   '  /state         show the state of the session',
-  '  /interrupt     stop the current run (also Ctrl-C); with a text, send it instead: /interrupt <text>',
-  '  /approve       approve the call that waits; /approve [call] [arguments as JSON] names it, or changes its arguments',
-  '  /deny          deny the call that waits: /deny [call] [reason]',
+  '  /interrupt     stop the current run (also Ctrl-C); with text, also send a message: /interrupt <text>',
+  '  /approve       approve the waiting call; /approve [call] [arguments as JSON] names it or changes its arguments',
+  '  /deny          deny the waiting call: /deny [call] [reason]',
   '  /answer        answer the call of a client tool: /answer [call] <JSON or text>',
   '  /resume <id>   continue another session, of any agent',
   '  /exit          leave; the session stays open (also Ctrl-D, and Ctrl-C without a run)',
   '  //text         send a message that begins with a slash',
 ]
 
-/** A call's id. */
 const CALL_ID = /^t_\d+_\d+_\d+(#\d+)?$/
 
-/** Reads a line. */
 export function commandOf(line: string): Command {
   const text = line.trim()
   if (text === '') return { name: 'nothing' }
@@ -49,6 +45,6 @@ export function commandOf(line: string): Command {
     case 'resume':
       return argument ? { name, id: argument } : { name: 'wrong', advice: 'name a session: /resume <id>' }
     default:
-      return { name: 'wrong', advice: `/${name} is not a command; /help lists them, //${name} sends it as a message` }
+      return { name: 'wrong', advice: `/${name} is not a command; /help lists the commands, //${name} sends it as a message` }
   }
 }

@@ -35,18 +35,17 @@ const AGENTS: Column<KnownAgent>[] = [
   { name: 'last answer', of: ({ answeredAt }) => (answeredAt === null ? null : new Date(answeredAt)) },
 ]
 
-/** The command. */
 export function agentsCommand(): Command {
   return aboutDeployment(
     new Command('agents').description(
-      'list the workers of the task queue, and the agents with sessions: whether they are served, as the last hour shows it',
+      'list the workers of the task queue, and the agents that have sessions with whether each was served in the last hour',
     ),
   )
     .addOption(jsonOption())
     .action(agents)
 }
 
-/** Exit code 1: something could not be seen. Workers do not record which agents they serve; what became of sessions shows it. */
+/** Exit code 1: Temporal or Postgres was unavailable. Workers do not record which agents they serve, so their sessions show it. */
 async function agents(options: DeploymentOptions & { json?: true }): Promise<void> {
   const client = await import('../../client/index.ts')
   const { checks } = await client.doctor(await connectOptions(options))

@@ -15,7 +15,6 @@ interface ChatOptions extends DeploymentOptions {
   tag?: string[]
 }
 
-/** The command. */
 export function chatCommand(): Command {
   return aboutDeployment(
     new Command('chat')
@@ -37,7 +36,7 @@ async function chat(agent: string | undefined, options: ChatOptions): Promise<vo
   if (agent === undefined && resume === undefined) {
     throw new CliError(
       'invalid_usage',
-      `No agent was named: use \`${SUGGESTIONS.chat()}\`, or \`${SUGGESTIONS.resumeChat({ session: '<session>' })}\` to continue a session.`,
+      `No agent was named. Use \`${SUGGESTIONS.chat()}\`, or \`${SUGGESTIONS.resumeChat({ session: '<session>' })}\` to continue a session.`,
     )
   }
   const end = await onDeployment(options, (pawl) =>

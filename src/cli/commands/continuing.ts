@@ -1,4 +1,4 @@
-// The commands that hold a session up or let it continue: `pawl pause`, `unpause`, `raise`, `resume` and `regenerate`.
+// The commands that pause a session or let it continue: `pawl pause`, `unpause`, `raise`, `resume` and `regenerate`.
 import { InvalidArgumentError, Option } from 'commander'
 import type { SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
@@ -15,12 +15,12 @@ const CHANGE = [...deploymentOptions(), byOption(), reasonOption(), jsonOption()
 
 const pause = sessionCommand({
   name: 'pause',
-  summary: 'let the step in progress finish, and begin no further step until `pawl unpause`; messages wait',
+  summary: 'finish the step in progress, then start no other step until `pawl unpause`; messages wait',
   options: CHANGE,
   async run(pawl, id, { by, reason }) {
     const session = pawl.session(id)
     const { already } = await session.pause({ by, ...defined({ reason }) })
-    return stateAfter(session, 'paused', already && 'it was already paused: nothing has changed')
+    return stateAfter(session, 'paused', already && 'it was already paused; nothing changed')
   },
 })
 
@@ -32,7 +32,7 @@ const unpause = sessionCommand({
     const session = pawl.session(id)
     await checkBudget(session)
     const { already } = await session.unpause({ by, ...defined({ reason }) })
-    return stateAfter(session, 'unpaused', already && 'it was not paused: nothing has changed')
+    return stateAfter(session, 'unpaused', already && 'it was not paused; nothing changed')
   },
 })
 
@@ -72,7 +72,7 @@ const raise = sessionCommand<RaiseFlags>({
   async run(pawl, id, { maxUsd, maxTokens: maxTotalTokens, scope, by, reason }) {
     const session = pawl.session(id)
     const { already } = await session.raise({ scope, by, ...defined({ maxUsd, maxTotalTokens, reason }) })
-    return stateAfter(session, 'raised', already && 'the limits were already this high: nothing has changed')
+    return stateAfter(session, 'raised', already && 'the limits were already this high; nothing changed')
   },
 })
 
@@ -91,7 +91,7 @@ async function stateAfter(session: SessionHandle, event: string, unchanged: stri
 
 const resume = sessionCommand<RequestFlags>({
   name: 'resume',
-  summary: 'reopen a session whose workflow has closed, for whatever reason, and continue a run that was cut off',
+  summary: 'reopen a session whose workflow has closed, for any reason, and continue a run that was cut off',
   options: [...deploymentOptions(), jsonOption()],
   async run(pawl, id) {
     const session = pawl.session(id)

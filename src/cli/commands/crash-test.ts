@@ -14,10 +14,9 @@ interface CrashTestCommandOptions {
   json?: true
 }
 
-/** A shell's exit code for a command that was ended by Ctrl-C. */
+/** A shell's exit code for a command ended by Ctrl-C. */
 const INTERRUPTED = 130
 
-/** The command. */
 export function crashTestCommand(): Command {
   return new Command('crash-test')
     .description(
@@ -34,7 +33,7 @@ export function crashTestCommand(): Command {
       ).argParser((text) => text.split(',').map((kind) => kind.trim()) as TroubleKind[]),
     )
     .option('--processes <n>', 'executors (default: 2)', countOf)
-    .option('--json', 'print the result as JSON instead of the table')
+    .option('--json', 'print the result as JSON instead of a table')
     .action(crashTestModule)
 }
 

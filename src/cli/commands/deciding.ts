@@ -45,7 +45,7 @@ function callCommand<O extends DecisionFlags = DecisionFlags, Words extends unkn
   })
 }
 
-/** The decision is made: that the session does not answer this does not make the command fail. */
+/** The decision is already made, so the command does not fail if the session does not answer this query. */
 async function isPausedNow(session: SessionHandle): Promise<boolean> {
   const state = await session.state().catch(() => undefined)
   return state?.paused !== undefined
@@ -139,7 +139,7 @@ const resolve = callCommand<ResolveFlags>({
   },
 })
 
-/** The result itself. What the client's method expects around it would be recorded as a part of the result. */
+/** The result alone. The wrapper that the client's method expects would be recorded as part of the result. */
 function resultOf(text: string): Json {
   const result = parsedJson(text, '{"id":"re_1"}')
   if (isObject(result) && result.happened === true && Object.keys(result).every((name) => name === 'happened' || name === 'result')) {

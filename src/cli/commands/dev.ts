@@ -18,7 +18,6 @@ interface DevOptions {
   json?: true
 }
 
-/** The command. */
 export function devCommand(): Command {
   return new Command('dev')
     .description('start Temporal, Postgres and a worker for the agents of a module, on this machine')
@@ -47,7 +46,7 @@ async function dev(given: string, options: DevOptions): Promise<void> {
     const { processes, taskQueue } = options
     const served: ServedStack = { temporalAddress, ...defined({ temporalUi }), namespace, taskQueue, databaseUrl }
     const at = { temporal: { address: temporalAddress, namespace }, taskQueue, postgres: databaseUrl }
-    // Its memory counts more on a developer's machine than a second after a rare death.
+    // On a developer's machine, its memory costs more than the second that it saves after a rare death.
     const workers = { module, processes, spare: false, ...at }
     const whenReady = async () => {
       forget = await noteRunning(dataDir, served)

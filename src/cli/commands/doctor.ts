@@ -10,7 +10,6 @@ import type { HealthCheck, HealthLevel } from '../../client/doctor/report.ts'
 const COLOURS: Record<HealthLevel, Style> = { ok: 'green', warn: 'yellow', fail: 'red' }
 const WIDTH = 10
 
-/** The command. */
 export function doctorCommand(): Command {
   return aboutDeployment(
     new Command('doctor').description(

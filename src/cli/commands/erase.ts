@@ -5,7 +5,6 @@ import { deploymentOptions } from '../connecting.ts'
 import { jsonOption, option, reasonOption } from '../options.ts'
 import { type ChangeFlags, sessionCommand } from '../session-command.ts'
 
-/** The command. */
 export const eraseCommand = sessionCommand<ChangeFlags & { force?: true }>({
   name: 'erase',
   summary:

@@ -27,11 +27,10 @@ interface EventsOptions extends QueryOptions, SessionCommandOptions {
   follow?: true
 }
 
-/** The command. */
 export function eventsCommand(): Command {
   const command = queryCommand(
     'events',
-    'show the events of all sessions in the order of storage, or those of one session, from its workflow if Postgres is unavailable',
+    'show the events of all sessions in the order in which they were stored, or those of one session, from its workflow if Postgres is unavailable',
   )
   return withSession(command)
     .option('--type <types>', 'only these types, such as error_entered, separated by commas', severalOf)
@@ -65,7 +64,7 @@ async function eventsOfAll(options: EventsOptions): Promise<void> {
 async function eventsOf(sessionId: string, options: EventsOptions): Promise<void> {
   const { type, agent, after = '0', follow } = options
   const seq = Number(after)
-  if (agent !== undefined) throw new CliError('invalid_usage', 'A session has one agent: leave out --agent, or the session.')
+  if (agent !== undefined) throw new CliError('invalid_usage', 'A session has only one agent. Omit --agent or the session.')
   if (!Number.isSafeInteger(seq) || seq < 0)
     throw new CliError('invalid_usage', "The cursor of a session's events is a number, such as 12.")
   await onDeployment(options, async (pawl) => {

@@ -85,7 +85,6 @@ const OUTCOMES: Column<RecoveryOutcomes>[] = [
   { name: 'strategy', of: (row) => row.strategy },
 ]
 
-/** The command. */
 export function failuresCommand(): Command {
   return withSpan(
     queryCommand(

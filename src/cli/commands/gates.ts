@@ -16,10 +16,9 @@ interface GatesOptions extends DeploymentOptions {
 
 type Gate = Awaited<ReturnType<RateGateAdmin['list']>>[number]
 
-/** The command. */
 export function gatesCommand(): Command {
   return new Command('gates')
-    .description('accounts whose calls wait, because their provider refused one and asked to wait')
+    .description('list accounts whose calls wait because their provider refused one and asked to wait')
     .addCommand(listCommand(), { isDefault: true })
     .addCommand(openCommand())
 }
@@ -32,7 +31,7 @@ const COLUMNS: Column<Gate>[] = [
 ]
 
 function listCommand(): Command {
-  return aboutDeployment(new Command('list').description('the gates that are shut'))
+  return aboutDeployment(new Command('list').description('list the gates that are shut'))
     .addOption(jsonOption())
     .action(async ({ json, ...where }: GatesOptions) => {
       const gates = await onGates(where, (all) => all.list())
@@ -44,7 +43,7 @@ function listCommand(): Command {
 function openCommand(): Command {
   return aboutDeployment(
     new Command('open')
-      .description('let calls to an account through at once, slowly at first; they begin within a minute')
+      .description('let calls to an account through now, slowly at first; they start within a minute')
       .argument('<account>', 'as `pawl gates` shows it'),
   )
     .addOption(byOption())

@@ -13,7 +13,7 @@ import { oneLine, paint } from '../terminal.ts'
 
 const checkpoint = sessionCommand<ChangeFlags & { reason: string }>({
   name: 'checkpoint',
-  summary: 'make a checkpoint of a session: a point to roll back to, or to fork from',
+  summary: 'make a checkpoint of a session: a point to roll back to or fork from',
   options: [...deploymentOptions(), byOption(), reasonOption().default('requested'), jsonOption()],
   async run(pawl, session, { by, reason }) {
     const { version, made } = await pawl.session(session).checkpoint(reason, { by })

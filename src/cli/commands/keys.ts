@@ -21,9 +21,8 @@ interface CreateOptions extends KeysOptions {
   by: string
 }
 
-/** The command. */
 export function keysCommand(): Command {
-  const keys = new Command('keys').description('API keys of `pawl serve`')
+  const keys = new Command('keys').description('manage the API keys of `pawl serve`')
   for (const command of [createCommand(), listCommand(), revokeCommand()]) keys.addCommand(command)
   return keys
 }
@@ -58,11 +57,11 @@ const COLUMNS: Column<ApiKey>[] = [
 ]
 
 function listCommand(): Command {
-  return aboutDeployment(new Command('list').description('the keys, without their secrets'))
+  return aboutDeployment(new Command('list').description('list the keys, without their secrets'))
     .addOption(jsonOption())
     .action(async ({ json, ...where }: KeysOptions) => {
       const keys = await onKeys(where, (all) => all.list())
-      const lines = keys.length > 0 ? linesOfTable(COLUMNS, keys) : [`no keys: \`${here(SUGGESTIONS.createKey())}\` makes one`]
+      const lines = keys.length > 0 ? linesOfTable(COLUMNS, keys) : [`no keys; create one with \`${here(SUGGESTIONS.createKey())}\``]
       for (const line of json ? keys.map((key) => JSON.stringify(key)) : lines) say(line)
     })
 }

@@ -68,7 +68,7 @@ const messages = listCommand<MessageRow, ListFlags & TargetOptions & { archived?
   options: [...pointOptions(), option('--archived', 'messages that a rollback, a restart or pruning has removed from the transcript')],
   check(options) {
     if (targetIn(options) && options.archived)
-      throw new CliError('invalid_usage', '--archived cannot be combined with a point of the past: use one of them.')
+      throw new CliError('invalid_usage', '--archived cannot be combined with --checkpoint, --message or --run. Use one of them.')
   },
   columns: [
     { name: 'message', of: (row) => row.messageId, whole: true },
@@ -104,7 +104,7 @@ function whatOf({ content }: MessageRow): string {
 
 const checkpoints = listCommand<ListedCheckpoint, ListFlags & { latest?: true }, OneSession>({
   name: 'checkpoints',
-  summary: "list a session's checkpoints, newest first; a fork may begin at an archived one, too",
+  summary: "list a session's checkpoints, newest first; a fork may start at an archived one, too",
   of: 'checkpoints',
   session: 'one',
   options: [option('--latest', 'only the newest one that is not archived')],
@@ -126,7 +126,7 @@ const checkpoints = listCommand<ListedCheckpoint, ListFlags & { latest?: true },
   },
 })
 
-/** `run.turn`; the run alone for what is not of a turn. */
+/** `run.turn`; the run alone for what belongs to no turn. */
 function turnOf({ run, turn }: Pick<ListedCheckpoint | ListedError, 'run' | 'turn'>): string | null {
   return run === null ? null : [run, turn].filter(Boolean).join('.')
 }

@@ -26,7 +26,6 @@ interface MemoryCommandOptions extends DeploymentOptions {
   json?: true
 }
 
-/** The command. */
 export function memoryCommand(): Command {
   return aboutDeployment(
     new Command('memory').description("show the blocks of a session's memory").argument('<session>', "the session's id"),

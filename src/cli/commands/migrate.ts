@@ -21,7 +21,6 @@ interface MigrateCommandOptions {
   json?: true
 }
 
-/** The command. */
 export function migrateCommand(): Command {
   return new Command('migrate')
     .description('update the tables of the side store to this release; DATABASE_URL must connect as the role that owns them')
@@ -30,7 +29,7 @@ export function migrateCommand(): Command {
     .option('--app-role <role>', "grant this role what workers need; workers then connect as it, with `migrate: 'check'`")
     .option('--namespace <name>', 'move the sessions to this Temporal namespace, whose workers then serve them')
     .option('--no-search-attributes', 'do not register the search attributes PawlAgent and PawlTags in the Temporal namespace')
-    .option('--check', 'only list missing migrations, and newer ones that this release cannot write with; exit code 1 if there are any')
+    .option('--check', 'only list missing migrations and ones too new for this release to write with; exit code 1 if there are any')
     .addOption(jsonOption())
     .action(migrate)
 }
@@ -38,7 +37,7 @@ export function migrateCommand(): Command {
 /** Exit code 1: `--check` found migrations that are missing, or too new. */
 async function migrate({ appRole, namespace, check, json, searchAttributes, ...where }: MigrateCommandOptions): Promise<void> {
   if (check && (appRole ?? namespace) !== undefined) {
-    throw new CliError('invalid_usage', '--check changes nothing: leave out --app-role and --namespace.')
+    throw new CliError('invalid_usage', '--check changes nothing. Omit --app-role and --namespace.')
   }
   const found = await connectOptions(where)
   const { postgres = process.env.DATABASE_URL, schema, onWait } = found
@@ -77,15 +76,15 @@ function linesOfReport(report: MigrateReport, namespace: string | undefined, reg
     ...linesOfRegistered(registered),
     ...(pending.length > 0 ? [`Run \`${SUGGESTIONS.migrate()}\` without --check to apply what is missing.`] : []),
     ...(tooNew.length > 0
-      ? ['Workers of this release must not write to these tables: use the release that made the newer migrations.']
+      ? ['Workers of this release must not write to these tables. Use the release that added the newer migrations.']
       : []),
   ]
 }
 
-/** What became of the search attributes: those that were missing and were added, or why they were not. */
+/** The search attributes that were missing and have been added, or why they could not be. */
 type Registered = { added: string[] } | { error: string }
 
-/** Sessions do without search attributes, so nothing here fails the command. */
+/** Sessions work without search attributes, so no failure here fails the command. */
 async function register(given: Deployment['temporal'], namespace: string | undefined): Promise<Registered | undefined> {
   const [{ connectClient, resolveTemporal }, { registerSearchAttributes }] = await Promise.all([
     import('../../connect/temporal.ts'),

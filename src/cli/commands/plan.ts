@@ -32,7 +32,6 @@ interface PlanCommandOptions extends DeploymentOptions {
   json?: true
 }
 
-/** The command. */
 export function planCommand(): Command {
   return aboutDeployment(
     new Command('plan').description("show a session's plan, with the status of each step").argument('<session>', "the session's id"),

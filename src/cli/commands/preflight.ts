@@ -25,7 +25,6 @@ const PROGRESS_EVERY_MS = 10_000
 /** Reasons and messages are printed in full; only a stack trace is longer. */
 const MESSAGE_WIDTH = 1_000
 
-/** The command. */
 export function preflightCommand(): Command {
   return aboutDeployment(
     new Command('preflight')

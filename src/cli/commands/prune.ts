@@ -18,7 +18,6 @@ interface PruneCommandOptions extends DeploymentOptions {
   json?: true
 }
 
-/** The command. */
 export function pruneCommand(): Command {
   return aboutDeployment(
     new Command('prune')

@@ -17,7 +17,6 @@ interface RebuildCommandOptions extends DeploymentOptions {
   json?: true
 }
 
-/** The command. */
 export function rebuildCommand(): Command {
   return aboutDeployment(
     new Command('rebuild')

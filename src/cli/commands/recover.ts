@@ -12,7 +12,6 @@ import { RECOVERIES } from '../../session/recovery/recovery.ts'
 import { bulkOptionsIn, type RecoverCommandOptions, recoverInBulk, withBulk } from '../recover-in-bulk.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 
-/** The command. */
 export function recoverCommand(): Command {
   const command = aboutDeployment(
     new Command('recover')
@@ -41,7 +40,7 @@ async function recover(session: string | undefined, options: RecoverCommandOptio
   if (bulk !== undefined) {
     throw new CliError(
       'invalid_usage',
-      `${bulk} is for recovering in bulk, and the command names a session: leave out one of them. \`${SUGGESTIONS.statusOf(session)}\` says what is possible.`,
+      `${bulk} is for recovering in bulk, but the command names a session. Omit one of them. \`${SUGGESTIONS.statusOf(session)}\` says what is possible.`,
     )
   }
   const { strategy, keep, skip, redo, force, by, reason } = options
@@ -51,11 +50,11 @@ async function recover(session: string | undefined, options: RecoverCommandOptio
     const event = await recoverOrResume(handle, asked)
     return { event, state: await stateSoon(handle) }
   })
-  const again = failIfStopped(state) ? ['  it was recovered, and its run has failed again'] : []
+  const again = failIfStopped(state) ? ['  it was recovered, but its run failed again'] : []
   sayAs(options, { event, ...state }, () => [...linesOfState(state), ...again])
 }
 
-/** A run whose workflow has ended is not in an error: resuming it is all that it needs. */
+/** A run whose workflow has ended is not in error: it only needs to be resumed. */
 async function recoverOrResume(session: SessionHandle, asked: RecoverOptions): Promise<'recovered' | 'resumed'> {
   const { status, waitsFor } = await session.status()
   const hasEnded = status !== 'error' && waitsFor.some(({ to }) => to === 'resume')

@@ -31,7 +31,6 @@ function tookOf({ startedAt, endedAt }: ReportedCall): string | null {
   return startedAt === null || endedAt === null ? null : durationText(Math.max(0, endedAt - startedAt))
 }
 
-/** The command. */
 export function runCommand(): Command {
   return aboutDeployment(
     new Command('run')

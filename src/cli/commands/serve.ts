@@ -24,7 +24,6 @@ interface ServeCommandOptions extends DeploymentOptions {
   json?: true
 }
 
-/** The command. */
 export function serveCommand(): Command {
   return aboutDeployment(
     new Command('serve')
@@ -43,20 +42,20 @@ export function serveCommand(): Command {
       .option('--max-watches-per-key <n>', 'the same for each key (default: a quarter of --max-watches)', numberOf(1, 1_000_000))
       .option(
         '--request-memory <bytes>',
-        'approximate memory for requests that are being answered; one key gets a quarter of it at most',
+        'approximate memory for requests in progress; each key gets at most a quarter of it',
         numberOf(100_000_000, 100_000_000_000),
         512_000_000,
       )
       .addOption(
         new Option(
           '--error-texts <which>',
-          'whether chat pages get the messages of exceptions that are not ToolErrors, and the reasons of failed runs',
+          'whether chat pages receive the messages of exceptions that are not ToolErrors, and the reasons of failed runs',
         )
           .choices(['masked', 'shown'])
           .default('masked'),
       )
       .addOption(
-        new Option('--reauthorize-every <time>', 'how often, at least, the key of an open stream is checked again')
+        new Option('--reauthorize-every <time>', "the maximum time between two checks of an open stream's key")
           .argParser(durationOf(1))
           .default(120_000, '2m'),
       )
@@ -140,7 +139,7 @@ function durationOf(minMs: number): (text: string) => number {
   }
 }
 
-/** One of several origins. Browsers send no others, so any other text would never match. */
+/** One of several origins. Browsers send origins in this form only, so any other text would never match. */
 function originOf(text: string, earlier: string[] = []): string[] {
   if (text === '*' || (URL.canParse(text) && new URL(text).origin === text)) return [...earlier, text]
   throw new InvalidArgumentError(

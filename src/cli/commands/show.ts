@@ -49,11 +49,10 @@ const ASKED_MS = 6_000
 /** Bytes of an output that are shown; `--json` has all of it. */
 const OUTPUT_SHOWN = 1_000
 
-/** The command. */
 export function showCommand(): Command {
   return queryCommand('show', 'show an overview of a session: figures, what its run waits for, open calls, newest errors')
     .argument('<session>', "the session's id")
-    .option('--task-queue <name>', 'accepted, as by `pawl status`; a session is found without it')
+    .option('--task-queue <name>', 'accepted for consistency with `pawl status`; not needed to find a session')
     .action(show)
 }
 
@@ -162,7 +161,7 @@ function linesOf(
   ]
 }
 
-/** What was trimmed, and how often. */
+/** What was compacted, and how often. */
 function compactedText(compactions: readonly ListedCompaction[]): string | null {
   const newest = compactions.at(-1)
   if (!newest) return null

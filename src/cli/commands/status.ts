@@ -70,15 +70,14 @@ function reasonText({ needs, error, paused, tools, expiresAt, waitsFor, plan }: 
   return tools.length > 0 ? `${tools.join(', ')}${soon}` : planText(plan)
 }
 
-/** How much of an unfinished plan is done; null: it is finished, or there is none. */
+/** The progress of an unfinished plan; null if it is finished or there is none. */
 function planText(plan: PlanProgress | null): string | null {
   return plan && plan.done < plan.steps ? `plan: ${plan.done} of ${plan.steps} steps done` : null
 }
 
-/** Without a terminal, what a session waits for is not cut off: scripts and people in a hurry read it. */
+/** Without a terminal, the reason for a wait is not truncated, because scripts may read it. */
 const UNCUT = 400
 
-/** The command. */
 export function statusCommand(): Command {
   const description = 'show which sessions need a person or are stuck, or the status of one session and what to do'
   return withSession(aboutDeployment(new Command('status').description(description)).addOption(jsonOption()))
@@ -136,7 +135,7 @@ function quietLine({ workers, quietSince, taskQueue }: DeploymentStatus): string
   ]
 }
 
-/** What a session waits for that its row does not name. */
+/** What a session waits for, if its row does not say. */
 function waitOf({ heldUp, workers, taskQueue }: DeploymentStatus, { sessionId, needs }: Row): string | undefined {
   if (needs === 'resuming') return 'its workflow has ended during the run'
   if (needs !== 'worker') return undefined
@@ -144,7 +143,7 @@ function waitOf({ heldUp, workers, taskQueue }: DeploymentStatus, { sessionId, n
   return heldUp[sessionId] ?? `a worker on task queue "${taskQueue}"`
 }
 
-/** Never claims that nothing is wrong if not everything was seen. */
+/** Never suggests that all is well if something could not be checked. */
 function headOf({ overview, unopened, open, workers }: DeploymentStatus): string {
   if (!overview) return open === null ? 'Nothing was seen.' : counted(open, 'open session')
   const { sessions, needs } = overview
@@ -155,7 +154,7 @@ function headOf({ overview, unopened, open, workers }: DeploymentStatus): string
   return `${isPart}${people} need a person, ${isPart}${stuck} stuck; ${sessions.error} in error, ${sessions.waiting} waiting, ${sessions.running} running, ${sessions.idle} idle${opening}`
 }
 
-/** Those that no worker has opened follow the sessions that need a person. */
+/** Sessions that no worker has opened come right after those that need a person. */
 function rowsOf(items: readonly OverviewSession[], unopened: readonly UnopenedSession[]): Row[] {
   const longestFirst = unopened.toSorted((one, other) => one.since.getTime() - other.since.getTime())
   const opening = longestFirst.map(({ sessionId, since, waitsFor }): Row => {

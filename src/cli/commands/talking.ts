@@ -1,4 +1,4 @@
-// The commands for talking to a session without a chat: `pawl send`, `interrupt` and `close`.
+// The commands for talking to a session outside a chat: `pawl send`, `interrupt` and `close`.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Argument } from 'commander'
 import type { SessionHandle, SessionOptions } from '../../client/index.ts'
@@ -26,7 +26,7 @@ interface SendFlags extends RequestFlags {
 
 const send = sessionCommand<SendFlags, [text: string]>({
   name: 'send',
-  summary: 'send a message to a session; it is recorded when the command ends, even with no worker running',
+  summary: 'send a message to a session; it is recorded once the command exits, even with no worker running',
   words: [new Argument('<text>', 'the message')],
   options: [
     ...deploymentOptions(),
@@ -46,12 +46,12 @@ const send = sessionCommand<SendFlags, [text: string]>({
     const run = await handle.send(text, defined({ messageId, deadline, interrupt }))
     return {
       json: { event: 'sent', sessionId: session, messageId: run.messageId },
-      lines: [`message ${run.messageId} is sent to session ${session}`],
+      lines: [`message ${run.messageId} was sent to session ${session}`],
     }
   },
 })
 
-/** A session without a run closes within moments; for one with a run the command does not wait. */
+/** A session without a run closes within moments; the command does not wait for a run to end. */
 const CLOSES_WITHIN_MS = 5_000
 const LOOK_EVERY_MS = 100
 
@@ -78,7 +78,7 @@ async function statusAfter(handle: SessionHandle): Promise<SessionStatus> {
   }
 }
 
-/** Calls that listen to their signals end within a second; the command does not wait for others. */
+/** Calls that react to their abort signals end within a second; the command does not wait for others. */
 const ENDS_WITHIN_MS = 5_000
 
 const interrupt = sessionCommand({
@@ -89,7 +89,7 @@ const interrupt = sessionCommand({
     const session = pawl.session(id)
     await session.interrupt({ by, ...defined({ reason }) })
     const { state, isOver } = await stateAfterRun(session)
-    const waits = isOver ? [] : ['  the run ends once its calls have ended: some of them do not listen to their signals']
+    const waits = isOver ? [] : ['  the run ends once its calls have ended; some of them do not react to their abort signals']
     return { json: { event: isOver ? 'interrupted' : 'interrupting', ...state }, lines: [...linesOfState(state), ...waits] }
   },
 })

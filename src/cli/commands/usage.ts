@@ -43,7 +43,6 @@ const columnsBy = (by: UsageBy): Column<UsageSum>[] => [
   { name: 'without price', of: (row) => row.unpriced },
 ]
 
-/** The command. */
 export function usageCommand(): Command {
   return withSpan(withSession(listingCommand('usage', 'show sums of tokens and US dollars')))
     .addOption(new Option('--by <what>', 'how to group them; turn: the turns of one session').choices([...SUMS]).default('agent'))
@@ -65,13 +64,13 @@ export function usageCommand(): Command {
     })
 }
 
-/** The time span, up to the checkpoint if there is to be one. The checkpoint's own time counts as before it. */
+/** The time span, which ends at the checkpoint if one is named. The moment of the checkpoint is included. */
 async function spanUntil(queries: StoreQueries, session: string | undefined, options: UsageCommandOptions): Promise<SpanCommandOptions> {
   const { at, until } = options
   if (at === undefined || session === undefined) return spanOf(options)
   const checkpoint = (await queries.session(session).checkpoints()).find(({ version }) => version === at)
   if (!checkpoint) {
-    // Refused, with the checkpoints that there are.
+    // Throws an error that lists the existing checkpoints.
     await queries.session(session).budgets(at)
     return spanOf(options)
   }

@@ -20,7 +20,6 @@ interface WorkerCommandOptions {
   json?: true
 }
 
-/** The command. */
 export function workerCommand(): Command {
   return new Command('worker')
     .description('run a worker for the agents of a module; TEMPORAL_* and DATABASE_URL name the servers')
@@ -28,7 +27,7 @@ export function workerCommand(): Command {
     .addOption(processesOption())
     .addOption(executorMemoryOption())
     .addOption(healAfterOption())
-    .option('--no-spare', 'no process that waits to become the next orchestrator: saves about 100 MB, and its death takes longer')
+    .option('--no-spare', 'run no spare orchestrator: saves about 100 MB, but an orchestrator that dies takes longer to replace')
     .addOption(taskQueueOption())
     .option('--schema <name>', 'Postgres schema of the side store', 'pawl')
     .addOption(

@@ -8,13 +8,12 @@ import { defined } from '../../session/defined.ts'
 /** Characters of a load error that are printed: it names files and may quote code. */
 const MAX_REASON_CHARS = 600
 
-/** Reports what happens. */
 export interface Announcer {
   /** A slow step. `isPassing`: the next line replaces it on a terminal. */
   progress(text: string, isPassing?: boolean): void
   worker(event: SupervisorEvent): void
   ready(stack: ServedStack, orchestratorPid?: number): void
-  /** A reload begins; one of the next two follows, or another reload. */
+  /** A reload starts; one of the next two calls follows, or another reload. */
   reloading(): void
   reloaded(reload: Reload): void
   reloadFailed(reload: Reload & { code: string; message: string }): void
@@ -154,7 +153,7 @@ function readyLines(stack: ServedStack): string[] {
   ]
 }
 
-/** Whether someone else killed the process, such as the system that was short of memory, is what a person wants to know first. */
+/** People first want to know whether pawl or something else killed the process, such as a system short of memory. */
 function endText({ code, signal, killedFor }: ProcessDeath): string {
   const how = signal ?? `exit code ${code}`
   return killedFor === undefined ? `died (${how})` : `was killed by pawl: ${KILLED_FOR[killedFor]} (${how})`

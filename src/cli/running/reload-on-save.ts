@@ -9,16 +9,14 @@ import { type SavedFile, watchFiles } from './file-watch.ts'
 /** After this time, a line says that the module is still loading. */
 const SLOW_MS = 10_000
 
-/** Reloads on save. */
 export interface ReloadOnSave {
   /** An executor has loaded this file, or the file is missing. */
   onFile(path: string): void
-  /** Starts reloading, also for files that were saved while the workers started. */
+  /** Starts reloading, including for files saved while the workers started. */
   begin(supervisor: Pick<Supervisor, 'reload'>): void
   end(): void
 }
 
-/** Starts watching a module. */
 export function reloadOnSave(given: string, announcer: Announcer): ReloadOnSave {
   const path = resolve(given)
   const module = nameOf(path)

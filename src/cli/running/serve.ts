@@ -10,7 +10,6 @@ import type { StopRequests } from './stop.ts'
 /** How long killed processes may take to exit, in milliseconds. */
 const KILL_GRACE_MS = 5_000
 
-/** Dependencies. */
 export interface ServeParts {
   announcer: Announcer
   requests: StopRequests
@@ -39,7 +38,7 @@ export async function serve(options: SuperviseOptions, stack: ServedStack, io: S
       reloads?.begin(supervisor)
       await Promise.race([requests.stop, supervisor.finished, lost])
       if (!requests.stopping()) {
-        throw new CliError('workers_gone', 'All executors exited unexpectedly: see the log above for the reason.')
+        throw new CliError('workers_gone', 'All executors exited unexpectedly. See the log above for the reason.')
       }
     }
     announcer.stopping()

@@ -1,6 +1,5 @@
-// Stop requests from a person or a process manager: the first one drains, the second one stops at once.
+// Stop requests from a person or a process manager: the first drains, the second stops at once.
 
-/** Stop requests. */
 export interface StopRequests {
   /** Resolves at the first request. */
   readonly stop: Promise<void>
