@@ -13,7 +13,7 @@ import { isPool, logger, TEMPORAL_ADDRESS } from '../options/shared.ts'
 export interface ConnectOptions {
   /**
    * Temporal's address, or your own connection or client, which you close yourself. Default: `TEMPORAL_*`, the `pawl dev` that runs in this
-   * folder or one above it, the profile file. If none of them names a server, `connect` refuses.
+   * folder or one above it, the profile file. If none of them names a server, `connect` rejects.
    */
   temporal?: TemporalAddress | Connection | Client
   /** Namespace, if `temporal` does not name one. Default: `TEMPORAL_NAMESPACE`, else `default`. */
@@ -35,8 +35,8 @@ export interface ConnectOptions {
   /** Must be the same as the workers'. Not used with your own `Client`. Default: Temporal's. */
   dataConverter?: DataConverter
   /**
-   * Logs when Postgres is lost and when it is back, events that a slice skipped, and sessions that do not use the context of a later message.
-   * Default: the last two become process warnings.
+   * Logs when Postgres becomes unavailable and available again, events that a slice skipped, and sessions that do not use the context of a
+   * later message. Default: the last two become process warnings.
    */
   logger?: Logger
   /** Called with what a call waits for, such as `Postgres at db:5432/pawl`: after two seconds, then every five. Default: none. */

@@ -98,13 +98,13 @@ export class SessionNotFoundError extends PawlError {
 
 /** Details of a session that does not answer. */
 export interface Unavailable {
-  /** What is wrong with it: the rest of a sentence that begins with the session. */
+  /** What is wrong with it: the rest of a sentence whose subject is the session. */
   what: string
-  /** What to do about it: a sentence. */
+  /** What to do about it, in a sentence. */
   advice?: string
   /** What it waits for, if that is known. */
   waitsFor?: string
-  /** A worker is opening it, or is about to. Default false. */
+  /** Whether a worker is opening it, or is about to. Default false. */
   isOpening?: boolean
   /** The error behind it. */
   cause?: unknown
@@ -112,7 +112,7 @@ export interface Unavailable {
 
 /**
  * The session does not answer now: no worker serves it, its past cannot be read from Postgres, or it did not carry out a request in time.
- * The message says which; `waitsFor` is what it waits for, if that is known. Code `session_unavailable`.
+ * The message says which; `waitsFor` says what it waits for, if that is known. Code `session_unavailable`.
  */
 export class SessionUnavailableError extends PawlError {
   override readonly name = 'SessionUnavailableError'

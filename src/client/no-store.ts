@@ -1,4 +1,4 @@
-// What needs the side store, in a client that has none.
+// Access to the side store, for a client that may have none.
 import { type Store, StoreError } from '../store/index.ts'
 import { SUGGESTIONS } from '../session/suggestions.ts'
 

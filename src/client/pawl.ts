@@ -36,7 +36,7 @@ export class Pawl implements Queries, Upkeep {
   readonly rebuild: Upkeep['rebuild']
   readonly prune: Upkeep['prune']
   readonly erase: Upkeep['erase']
-  /** Keys for `pawl serve`, and for a server of yours that uses `apiKeyAuthorize`. */
+  /** Keys for `pawl serve`, and for your own server if it uses `apiKeyAuthorize`. */
   readonly apiKeys: ApiKeys
   readonly #parts: SessionParts
   readonly #close: () => Promise<void>
@@ -65,7 +65,7 @@ export class Pawl implements Queries, Upkeep {
 
   /**
    * Connects to Temporal: the one in the options, else the one in `TEMPORAL_*`, else that of the `pawl dev` that runs in this folder or one
-   * above it, else the profile file's. If none of them names a server, it refuses. The side store is opened on first use; `send` does not
+   * above it, else the profile file's. If none of them names a server, it rejects. The side store is opened on first use; `send` does not
    * need it.
    * @throws InvalidOptionError `invalid_option`; ConnectError `not_configured`, `no_temporal`; StoreError `invalid_postgres_url`,
    * `invalid_store_options`.
@@ -75,7 +75,7 @@ export class Pawl implements Queries, Upkeep {
     const found = namesTemporal(options) ? {} : await findDevDeployment()
     const { taskQueue = found.taskQueue ?? DEFAULT_TASK_QUEUE, onWait: tell } = options
     const postgres = options.postgres ?? process.env.DATABASE_URL ?? found.postgres
-    // Before the connection: an invalid address makes this throw, and nothing may stay open then.
+    // Before the connection, because an invalid address makes this throw, and nothing may then stay open.
     const namespace = namespaceOf(options, found.temporal)
     const store = postgres ? openStore({ ...storeOptions(options), postgres, namespace }) : undefined
     const { client, close } = await temporalClient(options, found.temporal)
@@ -119,7 +119,7 @@ export class Pawl implements Queries, Upkeep {
   }
 }
 
-/** With codecs, nothing that a caller chose is stored in the clear unless the caller wants it. */
+/** With codecs, nothing that a caller chose is stored in the clear unless the caller asks for it. */
 function hasCodecs({ options: { loadedDataConverter } }: Client): boolean {
   return loadedDataConverter.payloadCodecs.length > 0
 }

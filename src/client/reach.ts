@@ -3,7 +3,7 @@ import type { SessionParts } from './session/session.ts'
 import { inTime } from '../waiting/in-time.ts'
 
 const PATIENCE_MS = 2_000
-/** The id of no session: looking up an unknown session is the cheapest query. */
+/** An id that no session has: looking up an unknown session is the cheapest query. */
 const NO_SESSION = '-'
 
 /** Which parts of a deployment answer. */

@@ -39,7 +39,7 @@ export interface OpeningOptions {
   tags?: string[]
   /** Task queue of the workers that serve the session. Default: the client's. */
   taskQueue?: string
-  /** In which order Temporal hands the session's steps to workers that are busy. Default: Temporal's. */
+  /** The order in which Temporal gives the session's steps to busy workers. Default: Temporal's. */
   priority?: Priority
   /** How long the session stays open without a message, at most 24 days. Default `'24h'`. */
   idleTimeout?: Duration
@@ -86,17 +86,19 @@ export interface SendOptions {
   traceparent?: string
   /**
    * Time limit for the answer, counted from when the session accepts the message; at most 24 days. After that, the run that takes the
-   * message fails with `deadline_exceeded`, whatever it is doing. Default: none.
+   * message fails with `deadline_exceeded`, even in the middle of a step. Default: none.
    */
   deadline?: Duration
   /**
    * Promises that the session has never existed. Without it, a worker looks up the past of a session whose workflow is not running, and
-   * waits while Postgres is unreachable. Default true for an id that pawl generated. One that did exist would start over with nothing.
+   * waits while Postgres is unreachable. Default true for an id that pawl generated. A session that did exist would start over without its
+   * past.
    */
   isNew?: boolean
   /**
-   * Interrupts the run in progress, in the same request; the message opens the next run, after messages that already wait. If no run is
-   * in progress, or the id was accepted before, nothing is interrupted. Default false: the run sees the message in its next turn.
+   * Interrupts the run in progress, in the same request; the message opens the next run, after messages that are already waiting. If no run
+   * is in progress, or the id was accepted before, nothing is interrupted. Default false: the run in progress sees the message in its next
+   * turn.
    */
   interrupt?: boolean
 }
@@ -131,7 +133,7 @@ export type RunSettled<O = unknown> =
   /** The run continues once these calls receive the decision, answer or resolution that they wait for. */
   | { status: 'waiting'; run: number; pending: WaitingCall[] }
 
-/** A call that waits for a person or a client: for approval, for a client's answer, or for a report of what became of it (`unknown`). */
+/** A call that waits for a person or a client: for approval, for a client's answer, or for a report of its outcome (`unknown`). */
 export type WaitingCall = {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
@@ -170,7 +172,7 @@ export interface RunHandle<O = unknown> {
   /** The message that the run belongs to. */
   readonly messageId: string
   /**
-   * Returns the run's answer. Keeps waiting through `waiting` and through errors that pawl recovers from by itself.
+   * Returns the run's answer. Keeps waiting through `waiting` and through errors that pawl recovers from automatically.
    * @throws RunInterruptedError `run_interrupted`; RunFailedError and MessageRejectedError, with the code that the session recorded;
    * ResultTimeoutError `result_timeout`; InvalidOptionError `invalid_option`.
    */
@@ -291,8 +293,8 @@ export interface AtCheckpoint {
  * One session. Every method checks its arguments first: an unknown or missing option, or one of a wrong type, is an InvalidOptionError
  * `invalid_option`, and nothing was sent. Methods that change the session, and `resume`, also reject with ConnectError `no_temporal` if the
  * server does not answer. Those that wait for the session's answer (all but `send`, `interrupt` and `close`) reject with
- * RequestRefusedError `archive_unavailable`, `execution_unreadable`, `session_not_loaded` while the session cannot open; it opens by
- * itself.
+ * RequestRefusedError `archive_unavailable`, `execution_unreadable`, `session_not_loaded` while the session cannot open; it opens
+ * automatically.
  */
 export interface SessionHandle<O = unknown> extends SessionQueries {
   /** The session's id. */
@@ -326,7 +328,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    */
   runReport(run?: number): Promise<RunReport>
   /**
-   * All messages of the transcript; those that no turn has taken yet come last.
+   * All messages of the transcript; those that are not in a turn yet come last.
    * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   messages(): Promise<MessageRow[]>
@@ -354,7 +356,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    */
   memoryVersions(): Promise<MemoryVersion[]>
   /**
-   * The transcript as it was at a checkpoint, or just before a turn took a message or a run began; also in an archived past.
+   * The transcript as it was at a checkpoint, or just before a turn took a message or a run began, including in an archived past.
    * @throws RequestRefusedError `checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`; SessionNotFoundError
    * `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
@@ -366,7 +368,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   blob(sha256: string): Promise<string | null>
   /**
    * The value of a slice, folded from the session's events by this process's code of `slice`: now, or at a checkpoint (by its version),
-   * also in an archived past.
+   * including in an archived past.
    * @throws RequestRefusedError `checkpoint_not_found`, or `events_gone` for a pruned session; InvalidOptionError `invalid_option`;
    * SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`; StoreError `no_store`, `store_unavailable` if
    * large values cannot be read.
@@ -417,7 +419,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   /**
    * Pauses the session: the step in progress (a model call, or the running calls) finishes, including its retries, and no other step begins
    * until `unpause`. Messages, decisions and answers are accepted in the meantime and take effect after `unpause`. A session whose workflow
-   * has closed is reopened for this. `already`: it was paused before, and nothing has changed.
+   * has closed is reopened for this. `already`: it was already paused, and nothing changed.
    * @throws RequestRefusedError `invalid_request`; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   pause(options?: By): Promise<PauseAnswer>
@@ -429,7 +431,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   /**
    * Raises limits of the run in progress or the one that failed (`scope: 'run'`, the default), or of the session: `maxUsd` and
    * `maxTotalTokens` are the complete new limits. A session in `error: budget_exhausted`, or paused because a cost had to be assumed,
-   * continues in place. `already`: the limits were already that high, and nothing has changed.
+   * continues in place. `already`: the limits were already that high, and nothing changed.
    * @throws RequestRefusedError `invalid_raise`, `limit_lower`, `no_limit` if the agent declares no such limit, `no_current_run`,
    * `invalid_request`; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
@@ -453,7 +455,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    */
   resume(): Promise<Pick<SessionView, 'sessionId' | 'agent' | 'status' | 'seq' | 'run' | 'turns' | 'error'>>
   /**
-   * Makes a checkpoint, in addition to those that the agent's policy makes. The reason has 1 to 1,000 characters. A checkpoint marks a
+   * Makes a checkpoint, in addition to those of the agent's policy. The reason has 1 to 1,000 characters. A checkpoint marks a
    * point between turns, and has a number, its `version`: while tool calls are in progress, the answer is `made: false`, and the checkpoint
    * is made when their turn closes.
    * @throws RequestRefusedError `invalid_reason`, `invalid_request`; SessionNotFoundError `session_not_found`; SessionUnavailableError
@@ -489,7 +491,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    */
   deny(callId: string, decision: Decision & { reason?: string }): Promise<void>
   /**
-   * Says what became of a call whose outcome is unknown. `result` is what the tool would have returned, and must match the tool's `output`
+   * Resolves a call whose outcome is unknown. `result` is what the tool would have returned, and must match the tool's `output`
    * schema, if it has one and a worker serves the tool. It has at most 1,000,000 bytes of JSON, `by` 1,000 and `note` 4,000.
    * @throws RequestRefusedError `not_unknown`, `call_has_ended`, `invalid_resolution`, `invalid_request`; SessionNotFoundError
    * `session_not_found`; SessionUnavailableError `session_unavailable`.

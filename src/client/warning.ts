@@ -1,4 +1,4 @@
-// Warnings of a client, which has a logger only if its owner gave it one.
+// Warnings of a client, which has a logger only if the caller passed one.
 import type { Logger } from '../agent/tool.ts'
 import { defined } from '../session/defined.ts'
 

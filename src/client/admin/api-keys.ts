@@ -1,4 +1,4 @@
-// Creates, lists, revokes and looks up API keys. 256 random bits need no slow hash: they cannot be guessed.
+// Creates, lists, revokes and looks up API keys. 256 random bits need no slow hash, because they cannot be guessed.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { checkOptions, options, text, where } from '../../options/check.ts'
 import { InvalidOptionError } from '../../options/errors.ts'
@@ -16,7 +16,6 @@ import { SUGGESTIONS } from '../../session/suggestions.ts'
  */
 export type Scope = 'read' | 'send' | 'approve' | 'operate'
 
-/** All scopes. */
 export const SCOPES = ['read', 'send', 'approve', 'operate'] as const satisfies Scope[]
 
 /** Options of a new key. */
@@ -94,7 +93,6 @@ export function isApiKey(text: string): boolean {
 /** What a tenant must be. */
 export const TENANT_RULE = "a tenant such as 'acme': 1 to 100 of [A-Za-z0-9._@-], or several such parts joined by ':'"
 
-/** Whether a value is a valid tenant. */
 export function isTenant(tenant: unknown): tenant is string {
   return typeof tenant === 'string' && tenant.length <= MAX_TENANT && TENANT.test(tenant)
 }

@@ -18,7 +18,7 @@ export async function erase(client: Client, store: Store, id: string, options: E
   if (running && !force) {
     throw new RequestRefusedError(
       'session_open',
-      `Session "${sessionId}" is open: close it first (\`${SUGGESTIONS.close(sessionId)}\`), or terminate it with force (--force).`,
+      `Session "${sessionId}" is open. Close it first (\`${SUGGESTIONS.close(sessionId)}\`), or terminate it with force (--force).`,
     )
   }
   if (running) await terminate(client, running)
@@ -45,7 +45,7 @@ const LEFTOVERS = [
   'what the model provider and your tools have stored',
 ]
 
-/** Who erased it is in the audit alone: codecs do not encode the reason of a termination. */
+/** Only the audit says who erased it, because codecs do not encode the reason for a termination. */
 async function terminate(client: Client, { sessionId, executionId }: Execution): Promise<void> {
   await client.workflow.getHandle(workflowIdOf(sessionId), executionId).terminate('The session is erased.')
 }

@@ -1,4 +1,4 @@
-// The rate gates of a deployment: which accounts wait because their provider refused a call, and opening them before their time.
+// The rate gates of a deployment: lists the accounts that wait because their provider refused a call, and opens them early.
 import type { StoredGate } from '../../store/write/gates.ts'
 import type { QueriesOptions } from '../queries/queries-options.ts'
 import { openStoreAlone } from './store-alone.ts'

@@ -9,7 +9,7 @@ export const NOT_REBUILT = {
   stray_events: 'events that were set aside because a session had two pasts',
   audit: 'records of erasures, prunings and rebuilds',
   api_keys: 'keys of the HTTP interface',
-  gates: 'waits that providers asked for; workers find them out again',
-  consumers: 'how far the export of traces has come',
+  gates: 'waits that providers asked for; workers learn of them again',
+  consumers: 'how far the export of traces has progressed',
   deltas: 'text of answers that are not recorded yet',
 } as const

@@ -41,9 +41,11 @@ export interface RebuiltSession {
 /** Executions of one session, newest first. */
 export type Executions = readonly Execution[]
 
-/** Restores sessions. */
 export interface Rebuilder {
-  /** Restores one session, once however often it is called. Rejects only with what would stop every session. Undefined: the session has no events; it was only requested. */
+  /**
+   * Restores one session, once however often it is called. Rejects only with what would stop every session. Undefined: the session has no
+   * events; it was only requested.
+   */
   restore(sessionId: string): Promise<RebuiltSession | undefined>
 }
 

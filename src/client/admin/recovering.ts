@@ -10,7 +10,6 @@ import { type BulkRecoveryOptions, type BulkRecoveryReport, type BulkRecoverySes
 import { concurrently } from '../../waiting/concurrently.ts'
 import { defined } from '../../session/defined.ts'
 
-/** What a bulk recovery works with. */
 export interface RecoveryParts {
   /** A page of the sessions in error. */
   find(filter: InErrorFilter, paging: Paging): Promise<Rows<SessionInError>>

@@ -1,4 +1,4 @@
-// Which sessions of a deployment need a person or are stuck, from the side store and Temporal together. Says what it could not see.
+// Which sessions of a deployment need a person or are stuck, from the side store and Temporal together. Reports what it could not check.
 import type { Client } from '@temporalio/client'
 import { defined } from '../../session/defined.ts'
 import { PawlError } from '../../session/errors.ts'
@@ -12,26 +12,28 @@ import { endedAmong, heldUpAmong, type OpenSession, openSessions } from './open-
 import { placeOf, type DeploymentPlace } from './place.ts'
 import { queueFacts } from './temporal-facts.ts'
 
-/** Which sessions need a person or are stuck, as far as that can be seen. */
+/** Which sessions need a person or are stuck, as far as pawl can tell. */
 export interface DeploymentStatus {
   /** The sessions that the side store knows; null: it does not answer, or there is none. */
   overview: StatusOverview | null
-  /** Open sessions that the side store does not know, or knows as closed: no worker has opened them, or stored anything of them. Null: not seen. */
+  /**
+   * Open sessions that the side store does not know, or knows as closed: no worker has opened them or stored their events. Null: unknown.
+   */
   unopened: UnopenedSession[] | null
   /** What Temporal's newest open sessions wait for, by their ids, if they cannot take their next step. */
   heldUp: Record<string, string>
-  /** Open sessions of the task queue, by Temporal's count; null: not seen. */
+  /** Open sessions of the task queue, by Temporal's count; null: unknown. */
   open: number | null
   /** The task queue. */
   taskQueue: string
-  /** How many worker processes poll the task queue; null: not seen. Without any, nothing continues. */
+  /** How many worker processes poll the task queue; null: unknown. Without any, nothing continues. */
   workers: number | null
   /**
-   * When one of them last polled, in milliseconds since 1970, if that is 10 s ago or more; otherwise null. An idle worker polls once a minute,
-   * and one that has died idle counts for up to 75 s after its last poll, unless a task waits.
+   * When one of them last polled, in milliseconds since 1970, if that is 10 s ago or more; otherwise null. An idle worker polls once a
+   * minute, and one that has died idle counts for up to 75 s after its last poll, unless a task waits.
    */
   quietSince: number | null
-  /** What could not be seen, and why: sentences. Empty: everything was seen. */
+  /** What could not be checked, and why, in sentences. Empty: everything was checked. */
   notSeen: string[]
 }
 
@@ -39,13 +41,13 @@ export interface DeploymentStatus {
 export interface UnopenedSession {
   /** Its id. */
   sessionId: string
-  /** Since when it is open. */
+  /** When it was opened. */
   since: Date
   /** What it waits for, such as `a worker on task queue "pawl"`. */
   waitsFor: string
 }
 
-/** How many of the newest open sessions are compared with the side store, and of how many of them Temporal is asked what they wait for. */
+/** How many of the newest open sessions are compared with the side store, and for how many of them Temporal is asked what they wait for. */
 const COMPARED = 1_000
 const EXAMINED = 50
 /** A worker opens a session and stores its first events within this time. */
@@ -132,7 +134,7 @@ async function seenInStore(
   }
 }
 
-/** Sessions that Temporal's list of open ones lacks, although the store has them as unfinished, and whose workflow has indeed ended. */
+/** Sessions that are unfinished in the store but not in Temporal's list of open ones, and whose workflow has ended. */
 async function endedIn(
   store: Store,
   { agent, idPrefix }: OverviewFilter,
@@ -141,7 +143,7 @@ async function endedIn(
   if ('error' in seen) return { ended: [], notSeen: [] }
   const besides = seen.newest.map(({ sessionId }) => sessionId)
   const { sessionIds, count } = await store.lists.unfinished({ besides, limit: EXAMINED, ...defined({ agent, idPrefix }) })
-  const more = `Of ${count} unfinished sessions that are not among these, only the ${sessionIds.length} that have stored nothing for the longest were looked up in Temporal.`
+  const more = `Of ${count} other unfinished sessions, only the ${sessionIds.length} that have stored nothing for the longest time were looked up in Temporal.`
   return { ended: await endedAmong(seen.client, sessionIds), notSeen: count > sessionIds.length ? [more] : [] }
 }
 
@@ -167,12 +169,12 @@ async function unopenedIn(
   )
 }
 
-const WITHOUT_STORE = 'Which sessions need a person or are in an error was not seen:'
+const WITHOUT_STORE = 'Could not check which sessions need a person or are in error:'
 
 function notSeenOn(seen: Seen | { error: unknown }, { agent }: OverviewFilter): string[] {
   if ('error' in seen) {
     return [
-      `Which sessions wait for a worker was not seen, nor those that no worker has opened: ${saidBy(seen.error)} No session continues until Temporal answers.`,
+      `Could not check which sessions wait for a worker, or which ones no worker has opened: ${saidBy(seen.error)} No session continues until Temporal answers.`,
     ]
   }
   const { open, newest } = seen

@@ -21,7 +21,7 @@ import { SUGGESTIONS } from '../../session/suggestions.ts'
 export interface ExaminedStore {
   checks: HealthCheck[]
   clock?: ClockReading
-  /** Sessions that should be open in Temporal, those that have stored nothing for the longest first. */
+  /** Sessions that should be open in Temporal; those that have stored nothing for the longest time come first. */
   unfinished: string[]
 }
 

@@ -16,12 +16,11 @@ export interface ExaminedTemporal {
   clock?: ClockReading
 }
 
-/** What to examine. */
 export interface TemporalToExamine {
   /** The address of a running `pawl dev`. */
   found: TemporalAddress | undefined
   taskQueue: string
-  /** Sessions to examine in any case: they are unfinished in the store, and have stored nothing for the longest. */
+  /** Sessions to examine in any case: they are unfinished in the store, and have stored nothing for the longest time. */
   unfinished: Promise<string[]>
 }
 

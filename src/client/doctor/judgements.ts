@@ -15,7 +15,7 @@ export interface WorkflowFacts {
   open: number
   examined: number
   heldUp: readonly HeldUpSession[]
-  /** Those whose workflow has ended, although the store has them as unfinished. */
+  /** Those whose workflow has ended although they are unfinished in the store. */
   ended: readonly string[]
 }
 
@@ -36,7 +36,7 @@ const SKEW_MS = 2_000
 const BACKLOG_MS = { warn: 10_000, fail: 60_000 }
 /** docs/workers.md recommends a month; a week outlasts an outage over holidays. */
 const RETENTION_MS = 7 * 24 * 60 * 60_000
-/** Attempts that fail by chance are rarely this many. */
+/** Chance rarely causes this many failed attempts. */
 const MANY_FAILURES = 3
 /** How many names one line lists. */
 const NAMED = 5
@@ -125,7 +125,7 @@ export function pollingAt(queues: readonly QueueFacts[], now: number): QueueFact
   }))
 }
 
-/** Whether a task has waited for some time and no process has polled since: a poll that was open, or that came later, would have got it. */
+/** Whether a task has waited for some time and no process has polled since: a poll that was open, or came later, would have received it. */
 function isUnattended({ pollers, backlog }: QueueFacts, now: number): boolean {
   if (!backlog || backlog.tasks === 0 || backlog.ageMs < UNATTENDED_MS) return false
   return pollers.every(({ at }) => at < now - backlog.ageMs - POLLED_BEFORE_MS)
@@ -194,7 +194,7 @@ export function judgeBacklog(queues: readonly QueueFacts[], now: number): Health
   return (oldest < BACKLOG_MS.fail ? warn : fail)('backlog', { measured, advice, details })
 }
 
-/** That no process has polled for the oldest task; empty if one has. */
+/** Says that no process has polled since the oldest task was queued; empty if one has. */
 function unattendedText(queue: QueueFacts, now: number): string {
   if (!isUnattended(queue, now)) return ''
   const last = Math.max(...queue.pollers.map(({ at }) => at))
@@ -291,7 +291,7 @@ export function judgeWorkflows({ open, examined, heldUp, ended }: WorkflowFacts)
   return fail('workflows', {
     measured: `${open} open, ${stuck.length} of ${examined} examined held up: ${named(stuck)}`,
     advice: heldUp.some(({ waitsFor }) => waitsFor.startsWith('a worker'))
-      ? `Start a worker whose module has what they lack, the agent or the tool. If one runs, its log says why it does not take them; \`${SUGGESTIONS.statusOf()}\` names what is missing.`
+      ? `Start a worker whose module has what they lack, the agent or the tool. If one is running, its log says why it does not accept them; \`${SUGGESTIONS.statusOf()}\` names what is missing.`
       : `Run \`${SUGGESTIONS.statusOf()}\` for details. If a step keeps failing, the worker logs say why.`,
     details,
   })

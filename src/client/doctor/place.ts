@@ -1,4 +1,4 @@
-// Where the deployment is that is examined: by the options, the environment, or a running `pawl dev`.
+// Locates the deployment to examine: by the options, the environment, or a running `pawl dev`.
 import { findDevDeployment } from '../../connect/dev-stack.ts'
 import type { TemporalAddress } from '../../connect/temporal.ts'
 import { DEFAULT_TASK_QUEUE } from '../../session/protocol/protocol.ts'
@@ -15,7 +15,7 @@ export interface DeploymentPlace {
   postgres: ConnectOptions['postgres']
 }
 
-/** Finds it. Nothing is connected. */
+/** Locates it without connecting to it. */
 export async function placeOf(options: ConnectOptions): Promise<DeploymentPlace> {
   const found = namesTemporal(options) ? {} : await findDevDeployment()
   const { taskQueue = found.taskQueue ?? DEFAULT_TASK_QUEUE, postgres = process.env.DATABASE_URL ?? found.postgres } = options

@@ -24,7 +24,7 @@ export interface HealthReport {
   ok: boolean
   /** The checks, each after those that it depends on. */
   checks: HealthCheck[]
-  /** The checks that could not be made, because a server does not answer, or does not report it. */
+  /** The checks that were impossible, because a server did not answer or does not report what they need. */
   notExamined: string[]
 }
 

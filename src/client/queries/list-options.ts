@@ -99,7 +99,7 @@ export interface ToolCallListOptions extends SpanOptions, PageOptions {
   status?: ToolCallStatus | ToolCallStatus[]
   /** Calls of this tool. Default: any. */
   tool?: string
-  /** Calls with this idempotency key: the one that had the effect, and those that were answered from it. Default: any. */
+  /** Calls with this idempotency key: the one that had the effect, and those that received its result. Default: any. */
   key?: string
   /** Calls whose effect has this id in the outside world, such as a refund's id. Default: any. */
   effectId?: string
@@ -159,9 +159,7 @@ export interface FeedOptions {
   idPrefix?: string
 }
 
-/** All statuses of a session. */
 export const STATUSES = ['idle', 'running', 'waiting', 'error', 'closed'] as const satisfies SessionStatus[]
-/** All statuses of a tool call. */
 export const CALL_STATUSES = [
   'issued',
   'running',
@@ -193,7 +191,6 @@ const moment = z
       'a Date, milliseconds since 1970, or ISO text such as 2026-11-21T12:00:00Z',
     ),
   )
-/** Options that filter by tags. */
 export const TAGS = {
   tag: someText.optional(),
   tags: where<string[]>(
@@ -201,7 +198,6 @@ export const TAGS = {
     'a non-empty list of non-empty strings',
   ).optional(),
 }
-/** Options that limit the time span. */
 export const SPAN = { since: moment.optional(), until: moment.optional() }
 const PAGE = { limit: integer(1, MAX_LIMIT).optional(), cursor: someText.optional() }
 
@@ -262,36 +258,30 @@ export function sessionOption(given: unknown = {}): string {
   return checkOptions(SESSION_ROWS, given).session
 }
 
-/** The filter of a list of errors. */
 export function errorFilter(given: unknown = {}): ErrorFilter {
   const { since, until, session, context, idPrefix } = checkOptions(ERRORS, given)
   return defined({ idPrefix, since, until, session, context })
 }
 
-/** The filter of an overview. */
 export function overviewFilter(given: unknown = {}): OverviewFilter {
   const { limit = DEFAULT_LIMIT, agent, idPrefix } = checkOptions(OVERVIEW, given)
   return { limit, ...defined({ idPrefix, agent }) }
 }
 
-/** The filter of failure statistics. */
 export function failureFilter(given: unknown = {}): FailureFilter {
   const { since = new Date(Date.now() - DAY_MS), until, agent, idPrefix } = checkOptions(FAILURES, given)
   return { since, ...defined({ idPrefix, until, agent }) }
 }
 
-/** The filter of a list of tool calls. */
 export function toolCallFilter(given: unknown = {}): ToolCallFilter {
   const { since, until, session, status, tool, key, effectId, idPrefix } = checkOptions(TOOL_CALLS, given)
   return defined({ idPrefix, since, until, session, status, tool, key, effectId })
 }
 
-/** The filter of one session's tool calls. */
 export function sessionToolCallFilter(given: unknown = {}): SessionToolCallFilter {
   return defined(checkOptions(SESSION_TOOL_CALLS, given))
 }
 
-/** The filter of a list of pending calls. */
 export function pendingFilter(given: unknown = {}): PendingFilter {
   const { kind, agent, tag, tags, session, idPrefix } = checkOptions(PENDING, given)
   return defined({ idPrefix, kind: kind && [...new Set(kind)].sort(), agent, tags: tagsOf(tag, tags), session })
@@ -306,7 +296,6 @@ export function usageFilter(given: unknown = {}): UsageFilter {
   return { by, ...defined({ idPrefix, since, until, session }) }
 }
 
-/** The validated options of the feed. */
 export function feedOptions(given: unknown = {}): FeedOptions {
   return defined(checkOptions(FEED, given))
 }
@@ -321,7 +310,6 @@ export function pagingAt(limit: number, after: Paging['after']): Paging {
   return { limit, ...(after && { after }) }
 }
 
-/** All tags that a filter names. */
 export function tagsOf(tag: string | undefined, tags: string[] = []): string[] | undefined {
   const all = [...tags, ...(tag === undefined ? [] : [tag])]
   return all.length > 0 ? all : undefined

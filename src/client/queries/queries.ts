@@ -1,4 +1,4 @@
-// Queries over sessions, from the side store alone: paged lists, sums, and the feed.
+// Queries over sessions that use only the side store: paged lists, sums, and the feed.
 import type { Target } from '../../session/events.ts'
 import type { MemoryBlock } from '../../session/built-in-tools/memory.ts'
 import type { MemoryVersion, PlanVersion } from '../../session/built-in-tools/kept.ts'
@@ -76,9 +76,9 @@ export interface Queries {
   }
   /** The open sessions and their number: those that need a person first, then those that are stuck, then the others. */
   overview(options?: OverviewOptions): Promise<StatusOverview>
-  /** The transcript of a session in order; messages that no turn has taken yet come last. */
+  /** The transcript of a session in order; messages that are not in a turn yet come last. */
   messages(options: SessionRowsOptions): List<ListedMessage>
-  /** The checkpoints of a session, newest first; `archivedSeq` marks those in a past that the session went back behind. */
+  /** The checkpoints of a session, newest first; `archivedSeq` marks those in an archived part of the session. */
   checkpoints(options: SessionRowsOptions): List<ListedCheckpoint>
   /** Failed attempts, and failures of whole runs (without `attempt`), newest first. */
   errors(options?: ErrorListOptions): List<ListedError>
@@ -101,7 +101,7 @@ export interface Queries {
 export interface SessionQueries {
   /** All checkpoints, newest first. */
   checkpoints(): Promise<ListedCheckpoint[]>
-  /** The newest checkpoint that the session has not gone back behind; null: there is none. */
+  /** The newest checkpoint that is not archived; null: there is none. */
   latestCheckpoint(): Promise<ListedCheckpoint | null>
   /** The summaries that replaced parts of the conversation for the model, in order, including those that a rollback discarded. */
   compactions(): Promise<ListedCompaction[]>
@@ -117,7 +117,7 @@ export interface SessionQueries {
 
 /** Queries of a store that was opened on its own, without Temporal. */
 export interface StoreQueries extends Queries {
-  /** The ids of sessions next to this one, in their order. */
+  /** The ids of sessions that precede and follow this one in order. */
   neighbours(sessionId: string): Promise<string[]>
   /** The names of the agents that have sessions, in their order: the first 100. */
   agentNames(): Promise<string[]>

@@ -9,11 +9,10 @@ import { eventsOf, type ReadPage } from './past.ts'
 import { storedState } from './state.ts'
 import { unlessAway } from './unless-away.ts'
 
-/** Where the past of a session is read. */
+/** Where a session's past is read. */
 export interface PastOf extends Pick<EventSource, 'sessionId' | 'store'> {
-  /** Its events. */
   read: ReadPage
-  /** If only the store is asked. */
+  /** Set if only the store is read. */
   where?: 'store'
 }
 
@@ -49,7 +48,7 @@ export async function* eventsUpTo(
 function eventsGone(sessionId: string, what: string): RequestRefusedError {
   return new RequestRefusedError(
     'events_gone',
-    `The first events of session "${sessionId}" were pruned or erased: ${what} can no longer be folded.`,
+    `The first events of session "${sessionId}" were pruned or erased: ${what} can no longer be computed.`,
   )
 }
 

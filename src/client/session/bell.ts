@@ -1,6 +1,6 @@
-// What a reader waits on between two looks: a notification, a timer, or an abort.
+// Wakes a reader between two reads: at a notification, after a time, or when it is aborted.
 
-/** Something to wait for: rung by a notification, a timer, or the signal's abort. */
+/** Something to wait for, rung by a notification, a timer, or the signal's abort. */
 export function startBell(signal: AbortSignal): { ring: () => void; wait(ms: number): Promise<void>; close(): void } {
   let rung = false
   let wake: (() => void) | undefined

@@ -20,13 +20,13 @@ export interface SessionBudget {
   unit: BudgetUnit
   /** The limit: as declared, or as raised. */
   limit: number
-  /** What was spent of it. */
+  /** How much of it was spent. */
   spent: number
   /** How much of that is assumed: the most that lost attempts can have cost. */
   assumed: number
   /** What is set aside for the model call in progress; null if Temporal cannot be asked. */
   reserved: number | null
-  /** What is left after what is spent and set aside; negative if that exceeds the limit. */
+  /** What remains after the spent and reserved amounts; negative if they exceed the limit. */
   left: number
 }
 

@@ -38,7 +38,7 @@ export const TALKS_WITHIN_MS = 10_000
 export const STORE_PATIENCE_MS = 1_000
 /** How often the workflow is asked while the store is unreachable. */
 const POLL_WORKFLOW_MS = 250
-/** A silent store may be behind: the workflow is then asked too, but less and less often, because a query costs as much as a turn. */
+/** A silent store may be behind: the workflow is then asked too, but less and less often, because a query costs as much as a turn does. */
 const DOUBT_STORE_AFTER_MS = 2_000
 /** Notifications of other sessions show that workers write to the store: this session may simply have no new events. */
 const DOUBT_TALKING_STORE_AFTER_MS = 10_000
@@ -93,8 +93,8 @@ export interface LookResult {
 }
 
 /**
- * Reads the store for a follower, which a hanging store must not hold up: a slow read is left to end by itself, and until then the store
- * counts as unreachable. Undefined: the store is unreachable, or there is none.
+ * Reads the store for a follower, which a hanging store must not hold up: a slow read is not awaited, and until it ends the store counts as
+ * unreachable. Undefined: the store is unreachable, or there is none.
  */
 function impatientReader<L>(source: EventSource, look: (store: Store) => Promise<L>): () => Promise<L | undefined> {
   let slow = false
@@ -119,7 +119,7 @@ async function readStored<T>({ store }: EventSource, read: (store: Store) => Pro
   }
 }
 
-/** An execution has not opened its session yet, or ended without doing so: a worker has said so. */
+/** A worker has reported that an execution has not opened its session yet, or ended without doing so. */
 class NotOpenYet extends Error {}
 
 function whyFailed(failed: unknown): { failed?: unknown } {
@@ -204,7 +204,7 @@ export async function* follow<L extends LookResult>(
   let cursor = after
   const ask = impatientReader(source, (from) => look(from, cursor))
   let doubtAfter = DOUBT_STORE_AFTER_MS
-  /** When something of the session last arrived, or its workflow was last queried. */
+  /** When anything from the session last arrived, or its workflow was last queried. */
   let heardAt = performance.now()
   const isDoubtful = (): boolean => {
     const after = store?.hasHeardWithin(DOUBT_STORE_AFTER_MS) ? Math.max(doubtAfter, DOUBT_TALKING_STORE_AFTER_MS) : doubtAfter

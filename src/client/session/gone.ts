@@ -5,13 +5,13 @@ import { workflowIdOf } from '../../session/protocol/protocol.ts'
 import type { EventSource } from './events.ts'
 import type { RunEnd } from './run-watch.ts'
 
-/** How often a handle that waits looks again: both are rare, and a look costs a query. */
+/** How often a waiting handle checks again: both are rare, and a check costs a query. */
 const LOOK_EVERY_MS = 30_000
 
 const WHY = {
   pruned:
-    'The session was pruned, and with it how the run ended. What remains of its messages is in the archive (pawl.archived_messages). Send a new message to continue.',
-  erased: 'The session was erased. Send a new message to begin again.',
+    'The session was pruned, including the outcome of the run. Its remaining messages are in the archive (pawl.archived_messages). Send a new message to continue.',
+  erased: 'The session was erased. Send a new message to start over.',
 }
 
 /** Whether a message is rejected with this code because its events are gone. */
@@ -30,7 +30,7 @@ export async function untilGone(
   }
 }
 
-/** Why the message's events are gone; undefined if they are not, or if that cannot be found out now. */
+/** Why the message's events are gone; undefined if they are not, or if that cannot be determined now. */
 async function goneNow(
   { sessionId, client, store }: EventSource,
   messageId: string,
@@ -39,9 +39,9 @@ async function goneNow(
   try {
     const { gone, isPruned } = (await store?.locateMessage(sessionId, messageId)) ?? {}
     if (!gone) return undefined
-    // One that is sent again with the id of an old message is not stored yet.
+    // A message that is sent again with the id of an old one is not stored yet.
     if (isPruned && !isSent) return gone
-    // A message that was sent since then has opened the session again, and is not stored yet.
+    // A later message has reopened the session, and is not stored yet.
     const { status } = await client.workflow.getHandle(workflowIdOf(sessionId)).describe()
     return status.name === 'RUNNING' ? undefined : gone
   } catch (error) {

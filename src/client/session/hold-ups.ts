@@ -1,4 +1,4 @@
-// What keeps a session from answering, according to Temporal alone, without a worker or Postgres.
+// What keeps a session from answering, found by asking only Temporal, without a worker or Postgres.
 import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client'
 import { onTemporal } from '../../connect/deadline.ts'
 import { workflowIdOf } from '../../session/protocol/protocol.ts'
@@ -14,15 +14,15 @@ export interface HoldUp {
   waitsFor: string
   /** What to do about it: a sentence. */
   advice: string
-  /** A worker is working on it: no reason to give up. */
+  /** A worker is working on it, so a caller need not give up. */
   passing?: true
-  /** No worker has it. */
+  /** No worker has picked it up. */
   isUnserved?: true
-  /** Since when, in milliseconds since 1970, if the server says so. */
+  /** When that began, in milliseconds since 1970, if the server says. */
   since?: number
 }
 
-/** An open session, what holds it up, if anything does, and its pending steps; a closed one is not open. */
+/** Whether a session is open; if so, what holds it up, if anything, and its pending steps. */
 export type ExecutionState = { open: false } | { open: true; taskQueue: string; holdUp?: HoldUp; steps: PendingStep[] }
 
 /** A worker usually picks up a step within milliseconds. */
@@ -52,7 +52,7 @@ export function lastingHoldUp({ holdUp }: { holdUp?: HoldUp }): HoldUp | undefin
 const SERVED_WITHIN_MS = 10_000
 const SERVED_BY_ATTEMPT = 3
 
-/** What holds an open session up for longer than a moment: the workflow itself, or a step that no worker takes or serves. */
+/** What holds up an open session for more than a moment: the workflow itself, or a step that no worker takes or serves. */
 export function stuckOn(execution: ExecutionState & { open: true }): HoldUp | undefined {
   return lastingHoldUp(execution) ?? unservedStep(execution)
 }
@@ -124,7 +124,7 @@ export function watchHoldUps({ client, sessionId, agent }: Held): HoldUps {
   const tooLong = new Promise<never>((_, reject) => {
     giveUp = reject
   })
-  // If the answer comes first, nothing awaits this promise.
+  // If the answer arrives first, nothing awaits this promise.
   tooLong.catch(() => undefined)
   return {
     tooLong,
@@ -159,13 +159,13 @@ export async function whyUnavailable(
   return new SessionUnavailableError(sessionId, { what: 'has closed, and no worker read its history in time', cause: unknown })
 }
 
-/** Whether a worker is about to take its next step: one has just answered, or the step has just begun to wait. */
+/** Whether a worker is about to carry out its next step: one has just answered, or the step was only just scheduled. */
 function isOpening({ isUnserved, since }: HoldUp, failed: unknown): boolean {
   if (!isUnserved) return false
   return failed === undefined || (since !== undefined && Date.now() - since < PICKED_UP_WITHIN_MS)
 }
 
-/** Until the worker says why Postgres does not answer it: why Postgres did not answer us. */
+/** Why Postgres did not answer this client, until the worker says why Postgres does not answer the worker. */
 function becauseOf(storeError: unknown, holdUp: HoldUp | undefined): HoldUp | undefined {
   if (!holdUp?.passing || !(storeError instanceof Error)) return holdUp
   return waitingForPast(storeError)
@@ -174,7 +174,7 @@ function becauseOf(storeError: unknown, holdUp: HoldUp | undefined): HoldUp | un
 function waitingForPast({ message }: { message: string }): HoldUp {
   return {
     waitsFor: `Postgres, which holds its past (${firstSentenceOf(message)})`,
-    advice: 'It continues by itself. A session without a past does not need to wait: send its first message with { isNew: true }.',
+    advice: 'It continues automatically. A session without a past does not need to wait: send its first message with { isNew: true }.',
   }
 }
 

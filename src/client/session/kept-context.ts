@@ -1,16 +1,19 @@
-// A session keeps the context that it was started with. A message that comes with another one is not refused: a backend may state more about
-// its users after a deploy than before, and the old sessions must stay usable. Its developer is told.
+// A session keeps the context that it was started with. A message that comes with another one is not refused: a backend may state more
+// about its users after a deploy than before, and the old sessions must stay usable. Its developer gets a warning.
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from '../../agent/tool.ts'
 import type { Json } from '../../session/json.ts'
 import type { Store } from '../../store/store.ts'
 import { warn } from '../warning.ts'
 
-/** How many sessions of a store, with the contexts that came, are remembered as checked. */
+/** How many pairs of a session and a context are remembered as checked. */
 const REMEMBERED = 10_000
 const checked = new WeakMap<Store, Set<string>>()
 
-/** Warns once for each session and context if the recorded one differs. Never rejects; says nothing while the store does not have the session. */
+/**
+ * Warns once for each session and context if the recorded one differs. Never rejects; does not warn while the store does not have the
+ * session.
+ */
 export async function warnOfOtherContext(store: Store, sessionId: string, context: Json, logger: Logger | undefined): Promise<void> {
   const ids = idsOf(store)
   const given = JSON.stringify(context)
@@ -23,7 +26,7 @@ export async function warnOfOtherContext(store: Store, sessionId: string, contex
     ids.add(seen)
     if (isDeepStrictEqual(first.context, JSON.parse(given))) return
     const text =
-      'the session keeps the context that it was started with: the different one that came with a later message is not used. Start another session for another context'
+      'the session keeps the context that it was started with; the different context of a later message is not used. To use another context, start another session'
     warn(logger, 'CONTEXT_NOT_USED', { session: sessionId }, text)
   } catch {
     // The message is on its way; a store that is away is reported elsewhere.

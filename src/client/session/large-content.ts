@@ -15,12 +15,13 @@ import { inTime } from '../../waiting/in-time.ts'
 
 /** Maximum bytes of JSON of a message's content if there is a side store. */
 const MAX_LARGE_MESSAGE_BYTES = 20_000_000
-/** Content that a signal can carry does not wait longer than this for the store. */
+/** The longest time that content which fits in a signal waits for the store. */
 const QUICK_MS = 2_000
 
 /**
  * The message to signal: checked, and with its content in the store if it is large.
- * @throws InvalidMessageError with the refusal's code, `message_too_large`; StoreError `store_unavailable`. Nothing was recorded then.
+ * @throws InvalidMessageError with the refusal's code, `message_too_large`; StoreError `store_unavailable`. In that case, nothing was
+ * recorded.
  */
 export async function signalOf(store: Store | undefined, sessionId: string, message: MessageSignal): Promise<MessageSignal> {
   const checked = checkMessage(message)
@@ -31,7 +32,7 @@ export async function signalOf(store: Store | undefined, sessionId: string, mess
   if (bytes > MAX_LARGE_MESSAGE_BYTES) {
     throw new InvalidMessageError(
       'message_too_large',
-      `The message has ${numberText(bytes)} bytes of JSON, and the limit is ${numberText(MAX_LARGE_MESSAGE_BYTES)}: store it elsewhere and send a reference.`,
+      `The message has ${numberText(bytes)} bytes of JSON; the limit is ${numberText(MAX_LARGE_MESSAGE_BYTES)}. Store it elsewhere and send a reference.`,
     )
   }
   if (bytes <= BLOB_THRESHOLD_BYTES) return message
@@ -52,7 +53,7 @@ async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob
   if (!store) {
     throw new InvalidMessageError(
       'message_too_large',
-      `The message has ${numberText(blob.ref.bytes)} bytes of JSON, and without a side store the limit is ${numberText(MAX_MESSAGE_BYTES)}: pass the workers' \`postgres\` to Pawl.connect.`,
+      `The message has ${numberText(blob.ref.bytes)} bytes of JSON; without a side store, the limit is ${numberText(MAX_MESSAGE_BYTES)}. Pass the workers' \`postgres\` to Pawl.connect.`,
     )
   }
   try {

@@ -1,4 +1,4 @@
-// Large requests to a session go one after another: a workflow task answers all that have arrived in one message, which includes the
+// Large requests to a session are sent one after another: a workflow task answers all that have arrived in one message, which includes the
 // requests, and the server accepts at most 4 MB.
 import type { Client } from '@temporalio/client'
 import { jsonBytes } from '../../session/json.ts'

@@ -1,4 +1,4 @@
-// What became of a call that a decision reached too late: when, by whom and how it was decided and ended, as the store knows.
+// The outcome of a call that a decision reached too late: when, by whom and how it was decided and ended, according to the store.
 import { isObject, type Json } from '../../session/json.ts'
 import type { ListedToolCall } from '../../store/listed.ts'
 import type { Store } from '../../store/store.ts'
@@ -7,7 +7,7 @@ import { RequestRefusedError } from '../errors.ts'
 /** Codes of refusals that mean that the call no longer waits. */
 const TOO_LATE: ReadonlySet<string> = new Set(['not_waiting', 'call_not_found', 'approval_expired', 'not_unknown', 'call_has_ended'])
 
-/** Sends a decision about a call; a refusal because it is too late says what became of the call. */
+/** Sends a decision about a call; a refusal because it is too late says how the call ended. */
 export async function orItsFate<R>(store: Store | undefined, sessionId: string, callId: string, decide: () => Promise<R>): Promise<R> {
   try {
     return await decide()

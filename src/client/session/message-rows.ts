@@ -12,11 +12,10 @@ type Origin = Omit<MessageRow, 'role' | 'content'>
 /** The messages of a session, as the store would return them, from events that are added one by one. */
 interface FoldedMessages {
   add(event: SessionEvent): void
-  /** Messages that no turn has taken come last. */
+  /** Messages that are not in a turn come last. */
   rows(): MessageRow[]
 }
 
-/** The messages of these events. */
 export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
   const messages = messageRows()
   for (const event of events) messages.add(event)

@@ -107,19 +107,17 @@ const EVENTS = options({ after: integer(0).optional(), follow: flag().optional()
 /** A new one for each call: a shared signal would collect the listeners of all. */
 const never = (): AbortSignal => new AbortController().signal
 
-/** Checks the options for following a run's events. @throws InvalidOptionError; so do the next two. */
+/** Checks the options for following a run's events. @throws InvalidOptionError; so do the next two functions. */
 export function checkFollowing(given: unknown = {}): { signal: AbortSignal } {
   const { signal = never() } = checkOptions(FOLLOWING, given)
   return { signal }
 }
 
-/** Checks the options of `watch`. */
 export function checkWatch(given: unknown = {}): { after: number; signal: AbortSignal } {
   const { after = 0, signal = never() } = checkOptions(WATCH, given)
   return { after, signal }
 }
 
-/** Checks the options of `events`. */
 export function checkEvents(given: unknown = {}): { after: number; follow: boolean; signal: AbortSignal } {
   const { after = 0, follow = false, signal = never() } = checkOptions(EVENTS, given)
   return { after, follow, signal }

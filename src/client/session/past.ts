@@ -25,8 +25,8 @@ export async function* eventsOf(read: ReadPage, after = 0): AsyncGenerator<Sessi
 }
 
 /**
- * The messages of the transcript as they were at `target`, also in an archived past. The events are read twice: to find the point, and up
- * to there. `withValues`: puts large values back into the events of a page.
+ * The messages of the transcript as they were at `target`, including in an archived past. The events are read twice: to find the point, and
+ * up to there. `withValues`: puts large values back into the events of a page.
  * @throws RequestRefusedError `checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`.
  */
 export async function transcriptAt(
@@ -47,7 +47,7 @@ export async function transcriptAt(
 async function seqOf(read: ReadPage, target: Target): Promise<number> {
   try {
     const search = searchFor(checkTarget(target))
-    // Only the place matters here, so the digest can be empty.
+    // Only the position matters here, so the digest can be empty.
     for await (const event of eventsOf(read)) search.add({ event, digest: '' })
     return search.found({ archived: true }).seq
   } catch (cause) {

@@ -1,4 +1,4 @@
-// Texts and limits of a request, checked before it is sent: the session would cut off text that is too long.
+// Texts and limits of a request, checked before it is sent: the session would truncate text that is too long.
 import type { Budget } from '../../session/spending/spend.ts'
 import { textProblem } from '../../session/protocol/texts.ts'
 import { RequestRefusedError } from '../errors.ts'

@@ -1,4 +1,4 @@
-// Options of the requests to a session. The names and the types of all members are checked before anything is sent. What the session decides
+// Options of the requests to a session. The names and types of all members are checked before anything is sent. What the session decides
 // itself, or what has a code of its own, such as the length of a text, is checked after that.
 import { z } from 'zod'
 import { checkOptions, flag, integer, oneOf, options, where } from '../../options/check.ts'
@@ -17,7 +17,7 @@ const calls = where<string[]>(
   'a list of the ids of calls',
 ).optional()
 
-/** JSON leaves out functions: a request with one would be another request. */
+/** JSON drops functions, so a request with one would become a different request. */
 function hasJson(value: unknown): boolean {
   try {
     return JSON.stringify(value) !== undefined
@@ -83,7 +83,7 @@ const DENIAL = options({ digest, by, note, reason }, A_DECISION)
 type Checked<S extends z.ZodType> = (given?: unknown) => Members<z.output<S>>
 type Members<T> = { [K in keyof T]: Exclude<T[K], undefined> }
 
-/** A check of options that returns the members that have a value. The options as a whole may be left out, unless they are `required`. */
+/** A check of options that returns the members that have a value. The options as a whole may be omitted, unless they are `required`. */
 function checking<S extends z.ZodObject>(schema: S, presence?: 'required'): Checked<S> {
   return (given) => checkTexts(defined(checkOptions(schema, given === undefined && !presence ? {} : given))) as Members<z.output<S>>
 }
@@ -98,15 +98,10 @@ export const checkNoted = checking(NOTED)
 export const checkTargetOptions = checking(TARGET, 'required')
 /** Where to roll back to. */
 export const checkRollback = checking(ROLLBACK, 'required')
-/** Options of a fork. */
 export const checkFork = checking(FORK)
-/** Limits to raise. */
 export const checkRaiseOptions = checking(RAISE, 'required')
-/** How to recover. */
 export const checkRecover = checking(RECOVER)
-/** A call's approval. */
 export const checkApproval = checking(APPROVAL, 'required')
-/** A call's denial. */
 export const checkDenial = checking(DENIAL, 'required')
 
 const CALL = options({ callId: string('the id of a call') })
@@ -128,7 +123,7 @@ export function checkResult(result: unknown): Json {
   return checkOptions(ANSWER, { result }).result
 }
 
-/** What became of a call. The session refuses what says neither that it happened nor that it did not. */
+/** The outcome of a call. The session refuses one that says neither that the effect happened nor that it did not. */
 export function checkResolution(resolution: unknown): ResolveRequest['resolution'] {
   return (isObject(resolution) ? defined(checkOptions(RESOLUTION, resolution)) : resolution) as ResolveRequest['resolution']
 }
@@ -158,7 +153,7 @@ export function checkSha256(sha256: unknown): string {
   return checkOptions(BLOB, { sha256 }).sha256
 }
 
-/** The same methods, which refuse options: they have none, and ignoring a filter would return more than the caller asked for. */
+/** The same methods, which refuse options: they have none, and an ignored filter would return more than the caller asked for. */
 export function withoutOptions<M extends Record<keyof M, () => Promise<unknown>>>(methods: M): M {
   const wrapped = Object.entries<() => Promise<unknown>>(methods).map(([name, method]) => {
     async function checked(given?: unknown): Promise<unknown> {

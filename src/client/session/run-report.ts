@@ -113,7 +113,7 @@ export async function readRunReport(
   return { sessionId, ...runReportOf(state, run, stored), ...(error !== undefined && { storeError: reasonOf(error) }) }
 }
 
-/** What the session's state and the rows of the run say together. The rows may be older or newer than the state, or missing. */
+/** Combines the session's state and the rows of the run, which may be older or newer than the state, or missing. */
 export function runReportOf(state: SessionState, run: number, stored: ListedRun | null): Omit<RunReport, 'sessionId' | 'storeError'> {
   const current = state.current?.run === run ? state.current : undefined
   const turns = stored ? turnsOf(stored) : []
@@ -230,7 +230,7 @@ function attemptsIn(failures: readonly ListedError[], matches: (failure: ListedE
 
 /**
  * The state knows more than the store: calls that are not issued yet and, if the store is unreachable, all calls of the newest answer.
- * While the model is asked for the next answer, the newest one is that of the turn before.
+ * While the model is generating the next answer, the newest one is the previous turn's.
  */
 function addCurrent(turns: ReportedTurn[], { turn, answerTurn, calls }: RunState): void {
   const reported = new Map(turns.flatMap((one) => one.calls.map((call) => [call.callId, call])))

@@ -26,7 +26,7 @@ export interface RunWatch {
   progress(heldUp?: string): string
 }
 
-/** The state, completed from the events with the calls that it had no room for. */
+/** The state, with the calls that it had no room for added from the events. */
 function withCallsOf({ current: told }: SessionState, state: SessionState): SessionState {
   const { current } = state
   if (!current?.leftOut) return state
@@ -106,9 +106,9 @@ export function watchRun(messageId: string): RunWatch {
         if (event.messageId === messageId) receivedAt ??= event.seq
         return undefined
       case 'rolled_back':
-        // The message waited for its turn when the session went back: no run will take it.
+        // The message was still waiting when the session went back, so no run will take it.
         if (run !== undefined || receivedAt === undefined || event.keepsRun || receivedAt > event.upToSeq) return undefined
-        return { status: 'rejected', code: 'rolled_back', reason: 'A rollback archived the message before its turn came: send it again.' }
+        return { status: 'rejected', code: 'rolled_back', reason: 'A rollback archived the message before a run took it. Send it again.' }
       case 'run_started':
         if (event.messageId === messageId) run = event.run
         return undefined

@@ -14,14 +14,14 @@ import { checkFollowing, checkWait } from './options.ts'
 import type { RunWaiting } from './waiting.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
-/** How long a caller whose time is over waits to be told why: Temporal usually answers within milliseconds. */
+/** How long a wait that has timed out may take to find out why: Temporal usually answers within milliseconds. */
 const WHY_MS = 500
 
-/** Where the run of a message is looked for. */
+/** Where to look for a message's run. */
 export interface RunPlace {
-  /** The message was sent just now: an archived one with the same id is not meant. */
+  /** The message was just sent, so an archived one with the same id is not the one. */
   isSent?: true
-  /** The message is answered again after this event. */
+  /** The message is being answered again after this event. */
   after?: number
 }
 

@@ -84,7 +84,7 @@ export interface SessionParts {
   tell?: TellWait | undefined
   /** Logs events that a slice skipped. */
   logger?: Logger | undefined
-  /** Starts workflows with search attributes, if there are to be any. */
+  /** Starts workflows with search attributes, if they are in use. */
   indexed: StartIndexed
 }
 
@@ -101,7 +101,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
 
   let mayBeNew = known.isNew
 
-  /** Whether the session cannot exist yet. Only the first message can say so: after it, the session may exist. */
+  /** Whether the session cannot exist yet. Only the first message can know this; after it, the session may exist. */
   function takeNew(): boolean {
     const isNew = mayBeNew
     mayBeNew = false
@@ -115,7 +115,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     const message: MessageSignal = {
       messageId: sendable(messageId),
       content,
-      // JSON leaves out functions: the message would be sent without them.
+      // JSON drops functions, so the message would be sent without them.
       ...(metadata !== undefined && metadata !== null && { metadata: sendable(metadata) }),
       ...defined({ agent: options.agent, deadlineMs, by, traceparent }),
       ...(interrupt && { interrupt }),
@@ -289,7 +289,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
   return handle
 }
 
-/** The value, or null for one that JSON leaves out, which the checks of the message then refuse. */
+/** The value, or null for one that JSON omits; the message's checks then refuse it. */
 function sendable<T>(value: T): T {
   return typeof value === 'function' || typeof value === 'symbol' ? (null as T) : value
 }

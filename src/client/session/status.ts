@@ -22,9 +22,9 @@ export interface SessionReport {
   sessionId: string
   /** The agent's name; null: not known yet. */
   agent: string | null
-  /** `loading`: no worker has opened it yet, or one is reading its past. `waitsFor` says which. */
+  /** `loading`: no worker has opened it yet, or one is reading its past; `waitsFor` says which. */
   status: SessionStatus | 'loading'
-  /** Since when it has this status: the run's start, the error, the oldest request, or the last event. */
+  /** When it entered this status: the run's start, the error, the oldest request, or the last event. */
   since: number | null
   /** The source: the session's workflow, or the side store if the workflow has closed or does not answer; `server`: neither can say. */
   from: 'workflow' | 'store' | 'server'
@@ -38,7 +38,7 @@ export interface SessionReport {
   waitsFor: SessionWait[]
   /** Its plan; null: it has none, or it is not known. */
   plan: PlanProgress | null
-  /** Received messages that no turn has taken. */
+  /** Received messages that are not in a turn yet. */
   queued: number
   /** When its content was erased; absent: it was not, or a message has started the session again. */
   erasedAt?: number
@@ -50,14 +50,14 @@ export interface SessionReport {
   behind?: number
 }
 
-/** Where to look. Without a client, only the side store is asked. */
+/** Where to look. Without a client, only the side store is read. */
 export interface ReportSource {
   sessionId: string
   client?: Client
   store: Store | undefined
 }
 
-/** What the side store has of a session besides its events. */
+/** What the side store has about a session besides its events. */
 interface StoredFacts {
   row: ListedSession
   pending: ListedPending[]
@@ -222,7 +222,7 @@ function heldUpBy(execution: ExecutionState | undefined, live: WorkflowAnswer | 
   return lastingHoldUp(execution) || live?.failed ? [waitForHoldUp(execution)] : []
 }
 
-/** Whether it takes a next step by itself while its workflow is open. */
+/** Whether it continues without a request while its workflow is open. */
 function isUnfinished({ status, error }: SessionState): boolean {
   return status === 'running' || status === 'waiting' || (error !== null && leavesByItself(error))
 }
@@ -240,7 +240,7 @@ function sinceOf({ status, error, current, updatedAt }: SessionState, waits: rea
   return asked.length > 0 ? Math.min(...asked) : updatedAt
 }
 
-/** The state does not say since when a call waits for a person; the store's rows do. */
+/** The state does not say when a call began to wait for a person; the store's rows do. */
 function withRows(waits: readonly SessionWait[], pending: readonly ListedPending[]): SessionWait[] {
   return waits.map((wait) => {
     const row = pending.find(({ callId }) => callId === wait.callId)

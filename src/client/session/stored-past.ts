@@ -1,4 +1,4 @@
-// The past of a session as the side store has it, for readers that need parts of it only, and what the store does not have yet.
+// The past of a session for readers that need only parts of it: what the side store has, and what it does not have yet.
 import type { SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold/fold.ts'
 import { lacksCalls } from '../../session/fold/snapshot.ts'
@@ -11,7 +11,7 @@ import { pagesOf } from './past.ts'
 import { liveState } from './state.ts'
 import { unlessAway } from './unless-away.ts'
 
-/** A reader holds this much that is not stored. */
+/** A reader holds at most this much that is not stored. */
 const MAX_TAIL_CHARACTERS = 5_000_000
 /** Bytes of JSON that are read at a time. */
 const PAGE_BYTES = 500_000
@@ -32,7 +32,7 @@ export interface StoredPast extends PastSource {
 
 const sources = new WeakMap<object, EventSource>()
 
-/** Notes where the events of a session are read from. */
+/** Records where the events of a session are read from. */
 export function noteSource(session: object, source: EventSource): void {
   sources.set(session, source)
 }

@@ -1,4 +1,4 @@
-// Reads of the store that have another source.
+// Reads of the store that have an alternative source.
 import { StoreError } from '../../connect/errors.ts'
 
 /** What `read` returns; undefined if the store does not answer. */

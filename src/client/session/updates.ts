@@ -108,7 +108,7 @@ export async function sendUpdate<R>(asked: UpdateTarget, start: () => Promise<Wo
     (error: unknown) => {
       if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
       const what = `has accepted the request but not carried it out within ${CARRIED_OUT_MS / 60_000} minutes`
-      throw new SessionUnavailableError(sessionId, { what, advice: 'It may still do so: check its state.' })
+      throw new SessionUnavailableError(sessionId, { what, advice: 'It may still do so. Check its state.' })
     },
   )
   const waitsFor = async (): Promise<string> => {

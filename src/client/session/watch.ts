@@ -1,4 +1,4 @@
-// A session as it happens: its events, and what its model is saying now.
+// Watches a session live: its events, and the text that its model is generating.
 import type { SessionStatus } from '../../session/events.ts'
 import { startWatching, type WatchItem } from '../../session/watching/watching.ts'
 import type { DeltaPart } from '../../session/watching/deltas.ts'
