@@ -61,7 +61,7 @@ async function putBlob(database: Queryable, schema: PostgresSchema, sessionId: s
   )
 }
 
-/** An erasure holds the session's row: what it has recorded is known once that is locked here. */
+/** An erasure locks the session's row, so what it recorded is visible once this lock is acquired. */
 async function putUnlessErased(
   tx: Queryable,
   schema: PostgresSchema,

@@ -60,7 +60,7 @@ export function isOfOneSession({ code }: { code: string }): boolean {
   return OF_ONE_SESSION.has(code)
 }
 
-/** Whether every session would fail in the same way: not the fault of this one's values, nor of how much it has. */
+/** Whether every session would fail in the same way, so the cause is neither this session's values nor its size. */
 export function failsAllSessions(error: unknown): error is StoreError {
   return error instanceof StoreError && !isOfOneSession(error) && error.code !== 'store_failed' && !isTooSlow(error)
 }

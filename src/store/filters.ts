@@ -1,4 +1,4 @@
-// What selects the rows of a list, and its pages.
+// The filters of lists, and their pages.
 import type { SessionStatus } from '../session/events.ts'
 import type { ToolCallStatus } from '../session/call-facts.ts'
 import type { PendingKind } from './listed.ts'
@@ -13,7 +13,6 @@ export interface Rows<T> {
   next?: Key
 }
 
-/** Paging. */
 export interface Paging {
   limit: number
   after?: Key
@@ -25,7 +24,6 @@ export interface TimeSpan {
   until?: Date
 }
 
-/** Selects sessions. */
 export interface SessionFilter extends TimeSpan {
   status?: SessionStatus[]
   paused?: boolean
@@ -46,7 +44,6 @@ export interface InErrorFilter extends TimeSpan {
   tags?: string[]
 }
 
-/** Selects errors. */
 export interface ErrorFilter extends TimeSpan {
   session?: string
   run?: number
@@ -55,7 +52,6 @@ export interface ErrorFilter extends TimeSpan {
   idPrefix?: string
 }
 
-/** Selects tool calls. */
 export interface ToolCallFilter extends TimeSpan {
   session?: string
   status?: ToolCallStatus[]
@@ -66,20 +62,18 @@ export interface ToolCallFilter extends TimeSpan {
   idPrefix?: string
 }
 
-/** Selects tool calls of one session. */
 export interface SessionToolCallFilter {
   status?: ToolCallStatus[]
   tool?: string
   run?: number
 }
 
-/** Selects open sessions. */
 export interface OverviewFilter {
   limit: number
   agent?: string
   /** Sessions that cannot take their next step, according to Temporal: those of `any`, and those of `running` if they are running. */
   heldUp?: { running: 'all' | string[]; any: string[] }
-  /** Sessions whose workflow has ended, although they are not idle, according to Temporal. */
+  /** Sessions whose workflow, according to Temporal, has ended although they are not idle. */
   ended?: string[]
   /** Only sessions whose id begins with this. */
   idPrefix?: string
@@ -87,7 +81,7 @@ export interface OverviewFilter {
 
 /** Selects sessions that Temporal should have open. */
 export interface UnfinishedFilter extends Pick<OverviewFilter, 'limit' | 'agent' | 'idPrefix'> {
-  /** Those that are known to be open. */
+  /** Sessions that are known to be open. */
   besides?: readonly string[]
 }
 
@@ -97,7 +91,6 @@ export interface StartedSession {
   startedAt: Date
 }
 
-/** Selects failures. */
 export interface FailureFilter extends TimeSpan {
   since: Date
   agent?: string
@@ -105,7 +98,6 @@ export interface FailureFilter extends TimeSpan {
   idPrefix?: string
 }
 
-/** Selects pending calls. */
 export interface PendingFilter {
   kind?: PendingKind[]
   agent?: string

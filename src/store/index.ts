@@ -77,7 +77,7 @@ export function openStore(options: StoreOptions): Store {
   const newClient = () => database.newClient()
   const listener = listenerOn(schema.channel, newClient, logger)
   const notifier = notifierOn(database, schema.channel, logger)
-  // A worker listens as long as it runs: connecting for each call would cost more than an open connection.
+  // A worker listens for as long as it runs, because connecting for each call would cost more than an open connection.
   const stops = {
     listener: listenerOn(schema.stops, newClient, logger, Number.POSITIVE_INFINITY),
     notifier: notifierOn(database, schema.stops, logger),
@@ -96,7 +96,7 @@ export function openStore(options: StoreOptions): Store {
     try {
       return await work()
     } catch (error) {
-      // The Postgres schema was dropped meanwhile: the next call prepares it again.
+      // The Postgres schema was dropped in the meantime; the next call prepares it again.
       if (error instanceof StoreError && error.code === 'schema_behind') ready.forget()
       throw error
     }
@@ -182,7 +182,7 @@ async function prepare(
   )
 }
 
-/** Runs `work` until it has succeeded once; parallel calls share one attempt. */
+/** Runs `work` until it has succeeded once; concurrent calls share one attempt. */
 function onceItSucceeds(work: () => Promise<void>): { reached(): Promise<void>; forget(): void } {
   let tried: Promise<void> | undefined
   const forget = (): void => {

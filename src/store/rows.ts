@@ -24,7 +24,7 @@ export interface SessionRow {
   run: number
   /** Turns so far. */
   turns: number
-  /** Whom the session is for. */
+  /** Who the session is for. */
   context: Json
   /** Tags that lists can filter by. */
   tags: string[]
@@ -149,7 +149,7 @@ export interface ErrorRow {
   outcome: 'completed' | 'failed' | 'interrupted' | 'rolled_back' | 'abandoned' | 'closed' | null
 }
 
-/** How far a session has come with its plan. */
+/** A session's progress with its plan. */
 export interface PlanProgress {
   /** Number of the plan's version. */
   version: number

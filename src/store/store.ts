@@ -75,8 +75,8 @@ export interface Store {
   /** The state at the stored head, without the accepted message ids; null if it cannot be read. Changes nothing. */
   state(sessionId: string): Promise<SessionState | null>
   /**
-   * The execution that loaded the session or wrote events last, or the first of its chain; null for an unknown session. `erasedAt`: when its
-   * content was erased, in milliseconds since 1970; null if it was not, or if it has begun again since.
+   * The execution that loaded the session or wrote events last, or the first of its chain; null for an unknown session. `erasedAt`: when
+   * its content was erased, in milliseconds since 1970; null if it was not, or if it has begun again since.
    */
   lastExecution(sessionId: string): Promise<{ executionId: string | null; erasedAt: number | null }>
   /** Best effort: writes `running`, the attempt and the worker to the call's row; nothing depends on it. */
@@ -114,7 +114,7 @@ export interface Store {
   tidyDeltas(streams: { ended: readonly SessionStream[]; unfinished: readonly SessionStream[] }): Promise<TidiedDeltas>
   /** Deletes the parts of ended streams that dead processes left in the store; returns their number. */
   sweepDeltas(): Promise<number>
-  /** How far the session's events are stored, and what its model has said after `cursor`, both at the same moment. */
+  /** How far the session's events are stored, and what its model has streamed after `cursor`, both at the same moment. */
   live(sessionId: string, cursor: DeltaCursor): Promise<LiveSession>
   /** `seq` of the newest event up to `upTo` that ended a model call; 0 if there is none. */
   lastCallEnd(sessionId: string, upTo: number): Promise<number>

@@ -45,7 +45,7 @@ export type SessionNeed =
 export interface OverviewSession extends Pick<SessionRow, 'sessionId' | 'agent' | 'status' | 'run' | 'error' | 'paused'> {
   /** What it needs most. */
   needs: SessionNeed
-  /** Since when: the time of the oldest request, or of the error or pause; for a running session, of its last event. */
+  /** When that began: the time of the oldest request, or of the error or pause; for a running session, of its last event. */
   since: Date
   /** Tools of the calls that wait for a person or a client. */
   tools: string[]
@@ -89,7 +89,7 @@ export interface AgentFailures {
   runs: number
   /** Runs that failed, however they continued: the sum of the next five. */
   failed: number
-  /** Those that pawl or the end of the cause healed, without a person. */
+  /** Those that healed without a person: pawl recovered them, or their cause ended. */
   healedByItself: number
   /** Those that a person healed. */
   healedByPerson: number

@@ -44,7 +44,7 @@ export function measurementsOf(event: SessionEvent, agent: string): Measurement[
   }
 }
 
-/** What ended, as the store tells it: an error, the run of a recovery, or an incident. */
+/** What ended, as the store reports it: an error, the run of a recovery, or an incident. */
 export type MeasuredEnding =
   | { what: 'error'; code: string; by: string; ms: number }
   | { what: 'recovery'; strategy: string; automatic: boolean; outcome: string }

@@ -32,7 +32,7 @@ export interface Tracked {
   open?: OpenRun | undefined
   /** The calls of the current run that were issued. */
   calls: Map<string, OpenCall>
-  /** `messages` lacks messages that spans may describe: the session must be tracked anew. */
+  /** `messages` lacks messages that spans may describe: the session must be tracked from scratch. */
   isIncomplete?: true
 }
 
@@ -81,7 +81,7 @@ export function track(state: SessionState, messages: ReadonlyMap<string, Tracked
   return { state, newest: NO_RUN, messages: new Map(messages), calls: new Map() }
 }
 
-/** What is kept of a message. Contents may be large, and are kept only if spans contain them. */
+/** The parts of a message that are kept. Contents may be large, and are kept only if spans contain them. */
 export function trackedMessage(
   { content, traceparent }: EventOf<'message_received'>,
   { contents }: Pick<ProjectOptions, 'contents'>,
@@ -239,8 +239,8 @@ function startAgain({ calls }: Tracked, { callId, at }: { callId: string; at: nu
 }
 
 /**
- * Records what a person or a client did, or was asked to do, as an event of the turn's span. What comes while the run rests, because
- * it is not the last thing that the run waits for, has a span of its own: that of the turn has ended.
+ * Records what a person or a client did, or was asked to do, as an event of the turn's span. What arrives while the run rests, because the
+ * run waits for something else too, has its own span, because the turn's span has ended.
  */
 function noted(tracked: Tracked, event: SessionEvent & OfCall, attributes: Attributes): Span[] {
   const { type, at, callId, tool } = event
@@ -267,7 +267,7 @@ function placeIn({ current }: SessionState): Place | undefined {
   return current ? { run: current.run, ...defined({ stretch: current.stretch }) } : undefined
 }
 
-/** What the event takes out of the session, as a span of the newest run: the spans of that part have been exported, and stay. */
+/** What the event removes from the session, as a span of the newest run. The spans of the removed part have been exported, and stay. */
 function cutSpans({ state, newest }: Tracked, event: SessionEvent, left: Place | undefined): Span[] {
   const cut = event.type === 'forked' ? undefined : cutOf(event, newest)
   if (!cut || event.seq === 1) return []

@@ -22,7 +22,7 @@ export interface Tracking {
 
 /** Options of `trackSessions`. */
 export interface TrackingOptions extends ProjectOptions {
-  /** Called for events that cannot be projected to spans, because a foreign client or another release wrote something else into them. */
+  /** Called for events that cannot be projected to spans, because a foreign client or another release wrote unexpected content. */
   onUnreadable?(sessionId: string, error: unknown): void
 }
 

@@ -92,7 +92,7 @@ function digestOf(event: EffectEvent): string | null {
   return event.blob?.sha256 ?? sha256Of(JSON.stringify(event.value ?? null))
 }
 
-/** What the store knows of a key whose events were pruned. */
+/** What the store knows about a key whose events were pruned. */
 export interface KeptKey {
   callId: string
   outcome: 'completed' | 'unknown'

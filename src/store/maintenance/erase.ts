@@ -12,7 +12,7 @@ export interface EraseRequest {
   reason?: string
   /** Ids of the executions whose histories are deleted as well. */
   executions: readonly string[]
-  /** Agent and chain of a session without a row. Without them, such a session is not touched. */
+  /** Agent and chain of a session without a row. Without them, such a session is left alone. */
   unknown?: { agent: string; epoch: string }
 }
 

@@ -19,7 +19,7 @@ export interface ServerFacts {
   roundTripMs: number
   /** Its time, and the local time halfway through the request for it, in milliseconds since 1970. */
   clock: { theirs: number; ours: number }
-  /** It accepts no writes. */
+  /** Whether it accepts no writes. */
   isReadOnly: boolean
 }
 
@@ -50,7 +50,7 @@ export interface StorageFacts {
 /** An agent with open sessions. */
 export interface AgentActivity {
   agent: string
-  /** Sessions in `error: agent_not_served`, and since when the first one has been. */
+  /** Sessions in `error: agent_not_served`, and when the first of them entered it. */
   unserved: number
   unservedSince: number | null
   /** What the newest of them lacks: the agent, or a tool of it. */
@@ -76,7 +76,7 @@ export interface FailingStep {
   newest: string
   /** Whether an attempt threw something other than a ToolError, which may be an ordinary answer. */
   isFault: boolean
-  /** What succeeded in the same hour, and when last. */
+  /** Successes in the same hour, and the time of the last one. */
   succeeded: number
   succeededAt: number | null
 }

@@ -22,7 +22,10 @@ export interface ArchiveBatch {
 /** What could be pruned now. */
 export interface Prunable {
   sessions: number
-  /** Their rows by table, as `PrunedBatch` reports them. Without `completed_keys`: which keys are kept is known once the events are read. */
+  /**
+   * Their rows by table, as `PrunedBatch` reports them. Without `completed_keys`: which keys are kept is known only when the events are
+   * read.
+   */
   rows: RowCounts
   /** What would then be deleted from the archive. */
   archive: ArchiveBatch
@@ -58,7 +61,7 @@ export async function pruneBatch(
 ): Promise<PrunedBatch> {
   return database.transaction(
     async (tx) => {
-      // A row that a flush or a fork has locked is left to a later batch.
+      // A row that a flush or a fork has locked is left for a later batch.
       const found = await tx.query(
         `select session_id from ${schema.table('sessions')} where ${PRUNABLE} order by updated_at limit $2 for update skip locked`,
         [before.toISOString(), limit],

@@ -1,4 +1,4 @@
-// Support for rebuilds beyond flushing: beginning a session's rows in the middle, and finding lost large values.
+// Support for rebuilds beyond flushing: starting a session's rows at a later event, and finding lost large values.
 import type { SessionState } from '../../session/state.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
@@ -17,7 +17,7 @@ export interface Adopted {
   digest: string
 }
 
-/** Begins the rows of an unknown session at `state.seq`; a known one is left unchanged. Returns the head. */
+/** Starts the rows of an unknown session at `state.seq`; a known one is left unchanged. Returns the head. */
 export async function adoptSession(database: Database, schema: PostgresSchema, sessionId: string, adopted: Adopted): Promise<StoredHead> {
   const key = safeKey(sessionId)
   return database.transaction(async (tx) => {

@@ -10,7 +10,6 @@ export type { Adopted } from './rebuild.ts'
 export type { ArchiveBatch, Prunable, PrunedBatch, RowCounts } from './prune.ts'
 export type { Erased, EraseRequest } from './erase.ts'
 
-/** Maintenance operations. */
 export interface StoreUpkeep {
   /** Counts what would be pruned now: sessions not changed since `before`, and archived messages from before `archiveBefore`. */
   prunable(before: Date, archiveBefore?: Date): Promise<Prunable>
@@ -20,7 +19,7 @@ export interface StoreUpkeep {
   pruneArchive(batch: { before: Date; limit: number }): Promise<ArchiveBatch>
   /** Deletes all stored content of a session; null if the session does not exist. */
   erase(request: EraseRequest): Promise<Erased | null>
-  /** Begins the rows of an unknown session in the middle; returns the head. */
+  /** Starts the rows of an unknown session at a later event; returns the head. */
   adopt(sessionId: string, adopted: Adopted): Promise<StoredHead>
   /** The event after which the session's rows begin; 0: nothing is missing. */
   origin(sessionId: string): Promise<number>

@@ -8,7 +8,7 @@ const ADDRESS = /^(postgres(ql)?:\/\/|socket:|\/)/i
 const DEFAULT_PORT = 5432
 
 /**
- * Checks that a text is a Postgres address. Does not check whether the server answers: it may be down temporarily.
+ * Checks that a text is a Postgres address. Does not check whether the server answers: it may be temporarily down.
  * @throws StoreError `invalid_postgres_url`.
  */
 export function checkPostgresUrl(url: string): void {
@@ -30,8 +30,8 @@ export function addressOf(config: ClientConfig): string {
 }
 
 /**
- * Whether the part before the path seems to end within the password, at a `/`, `?` or `#` that is not encoded. What remains may be a valid
- * address of some other host, whose name would be a part of the password.
+ * Whether the part before the path seems to end within the password, at a `/`, `?` or `#` that is not encoded. The rest may be a valid
+ * address of another host, whose name would be a part of the password.
  */
 function isCutShort(url: string): boolean {
   const [, rest = ''] = /^postgres(?:ql)?:\/\/[^/?#]*(.*)$/is.exec(url) ?? []

@@ -12,8 +12,8 @@ import type { PostgresSchema } from './schema.ts'
  *    locks after that.
  * 2. The reader takes a snapshot, and then reads `pg_locks`, which shows one moment. A transaction that was in progress in the snapshot
  *    and holds its id without the lock is not a writer, or has just become visible. One without an entry has ended, or Postgres has
- *    assigned its id and not entered it yet: then it is still in progress, and a holder of the lock has no id. It may be another
- *    program's all the same, so what this finds can be lower than what it found before.
+ *    assigned its id and not entered it yet: then it is still in progress, and a holder of the lock has no id. It may still be
+ *    another program's, so the result can be lower than an earlier one.
  * 3. The reader reads `commits` with a newer snapshot, which shows every writer that ended before 2.
  *
  * A writer must not force its id to be assigned early: it would then hold up readers while it waits for the session's row, and a second
@@ -33,8 +33,8 @@ export function excludeWriters(schema: PostgresSchema): string {
 }
 
 /**
- * Common table expressions: `seen`, with the snapshot; and `writing`, the writers that were in progress in it, with `txid`, `vxid` and `pid`.
- * On a replica, `pg_locks` does not show them; `horizonIn` covers that.
+ * Common table expressions: `seen`, with the snapshot; and `writing`, the writers that were in progress in it, with `txid`, `vxid` and
+ * `pid`. On a replica, `pg_locks` does not show them; `horizonIn` covers that.
  */
 function writing(schema: PostgresSchema): string {
   return `seen as materialized (select pg_current_snapshot() as at),
@@ -92,7 +92,7 @@ export interface HeldUp {
   holders: Holder[]
 }
 
-/** Writers hold up readers all the time, but for milliseconds. */
+/** Writers hold up readers all the time, but only for milliseconds. */
 const WORTH_A_REPORT_MS = 5_000
 const NAMED = 5
 

@@ -6,7 +6,7 @@ import { bellOf, bellsIn, liveBellOf, newsBellOf } from './notifier.ts'
 
 /**
  * `everything`: all commits of events. `news`: only those with more than the steps of a run (its start, its end, a request to a person).
- * `live`: what a model is saying.
+ * `live`: text that a model is streaming.
  */
 export type Watched = 'everything' | 'news' | 'live'
 
@@ -55,7 +55,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     connecting
       .then(() => opened.query(`listen "${channel}"`))
       .then(() => {
-        // Again, because TLS has replaced the socket.
+        // Called again, because TLS has replaced the socket.
         holdProcess(opened, 'unref')
         failures = 0
         // Commits before this moment were missed.

@@ -37,10 +37,13 @@ export function refuseForeign({ name }: PostgresSchema, namespace: string, recor
   )
 }
 
-/** How long a check holds: an operator may move the sessions to another namespace. Flushes check in their transaction. */
+/** How long a check remains valid, because an operator may move the sessions to another namespace. Flushes check in their transaction. */
 const CHECKED_MS = 30_000
 
-/** Checks that the recorded namespace is this one, or none; not again for a while. Without a namespace, it checks nothing. */
+/**
+ * Checks that the recorded namespace is this one, or that none is recorded; checks again only after a while. Without a namespace, it checks
+ * nothing.
+ */
 export function namespaceCheck(database: Queryable, schema: PostgresSchema, namespace: string | undefined): () => Promise<void> {
   if (namespace === undefined) return () => Promise.resolve()
   let checkedAt = Number.NEGATIVE_INFINITY

@@ -5,11 +5,10 @@ import type { Logger } from '../../agent/tool.ts'
 import { shortHash } from '../../session/digest.ts'
 import type { Database } from './database.ts'
 
-/** Sends notifications. */
 export interface Notifier {
   /** Reports that events of the session with this key were committed; `isNews`: they contain more than the steps of a run. */
   ring(key: string, isNews: boolean): void
-  /** Resolves when pending notifications were sent, or could not be. */
+  /** Resolves when pending notifications have been sent or have failed. */
   close(): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-// Logs outages of Postgres: one line when it stops answering and one when it answers again, however many statements fail meanwhile.
+// Logs outages of Postgres: one line when it stops answering and one when it answers again, however many statements fail in between.
 import type { Client } from 'pg'
 import type { Logger } from '../../agent/tool.ts'
 import { reasonOf } from '../errors.ts'
@@ -12,7 +12,6 @@ export interface OutageWatch {
   close(): void
 }
 
-/** Options. */
 export interface WatchOptions {
   /** The address to log. */
   address: string

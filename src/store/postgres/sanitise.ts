@@ -85,7 +85,7 @@ export interface Sanitiser {
   key<T extends string | null>(value: T): T | string
   text<T extends string | null>(value: T): T | string
   json(value: Json): string
-  /** The exact values as JSON text if any was changed, otherwise null. */
+  /** The exact values as JSON text if any of them was changed, otherwise null. */
   raw(exact: Json): string | null
 }
 

@@ -1,14 +1,17 @@
-// Incidents: from the first error of a run to what became of it. The rows of `errors` record when a session left each error, who ended it,
+// Incidents: from the first error of a run to its outcome. The rows of `errors` record when a session left each error, who ended it,
 // and its outcome, so that an error that pawl or a person healed can be told from one that is open or was given up.
 import type { SessionEvent } from '../../session/events.ts'
 import type { Ending, SessionRow } from '../rows.ts'
 
-/** Who ended an error: its cause, or pawl by the agent's policy; or a person, who recovered the run, wrote to it or stopped it. */
+/**
+ * Who ended an error: the end of its cause, or pawl by the agent's policy (`itself`); or a person, who recovered the run, wrote to it or
+ * stopped it.
+ */
 export type EndedBy = 'itself' | 'person'
 
 /**
  * What followed an error. `failed`: the incident continued with another error. The others end the incident. `completed`: a run completed,
- * or nothing was left to do. `rolled_back`: the session went back, and may answer the run's messages again. The rest give the run up.
+ * or nothing was left to do. `rolled_back`: the session went back, and may answer the run's messages again. The others give up the run.
  */
 export type IncidentOutcome = 'completed' | 'failed' | 'interrupted' | 'rolled_back' | 'abandoned' | 'closed'
 
@@ -142,7 +145,7 @@ function outcomeOf({ error, currentRun }: Troubled, event: SessionEvent): Incide
 /** An error that has not ended. */
 export const NOT_ENDED: ErrorEnd = { ended_at: null, ended_by: null, outcome: null }
 
-/** The end of an error that already has one in part: what is known first stays. */
+/** Completes the end of an error that is already known in part: known values stay. */
 export function laterEnd(known: ErrorEnd, end: ErrorEnd): ErrorEnd {
   return {
     ended_at: known.ended_at ?? end.ended_at,

@@ -1,4 +1,4 @@
-// The projection of `recoveries`: what took a session out of an error or back to an earlier point, who did it, and what it led to.
+// The projection of `recoveries`: what took a session out of an error or back to an earlier point, who did it, and the outcome.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import type { RECOVERIES, RowOf } from '../postgres/tables.ts'

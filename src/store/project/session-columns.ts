@@ -16,7 +16,7 @@ import type { SessionRow } from '../rows.ts'
 import { type Incident, incidentAfter } from './incidents.ts'
 import { defined } from '../../session/defined.ts'
 
-/** What an event may change of a session's row. */
+/** The parts of a session's row that an event may change. */
 export interface SessionColumns {
   status: SessionStatus
   /** Number of the newest run. */
@@ -29,7 +29,7 @@ export interface SessionColumns {
   incident: Incident | null
   paused: SessionRow['paused']
   plan: Plan | null
-  /** The events have changed the plan, so it must be written. Not a column. */
+  /** Whether the events have changed the plan, so that it must be written. Not a column. */
   planIsNew: boolean
   usage: Usage
   /** Null while no call's price is known. */
@@ -114,7 +114,7 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
   if (isSettled && !event.happened && event.decision !== 'skip') settleStatus(session)
 }
 
-/** What events change, besides what they cost and the calls. */
+/** What events change, apart from costs and calls. */
 const APPLIED: { readonly [T in EventType]?: (session: SessionColumns, event: EventOf<T>) => void } = {
   session_started(session, { after }) {
     Object.assign(session, idleStatus(), nothingSpent(), { forkedFrom: null, spent: { tokens: 0, usd: 0 } })

@@ -76,7 +76,7 @@ const CHANGES: Readonly<Record<string, ValueCheck>> = {
   setup: record({ objective: text, steps: list(record(STEP)) }),
   add_step: record({ step: record(STEP), after: optional(text) }),
 }
-/** What is not one of the others is an update of a step, of none if it names none. */
+/** Anything else counts as an update of a step, or of no step if it names none. */
 const UPDATE = record({ do: oneOf('update_step'), id: text, status: text, evidence: optional(text) })
 const PLAN_CHANGE: ValueCheck = (value, member, adjusted) => {
   const what = isObject(value) && typeof value.do === 'string' && Object.hasOwn(CHANGES, value.do) ? CHANGES[value.do] : undefined
@@ -336,7 +336,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
 const OF_ANY_TYPE: MemberChecks = { at: time }
 const CHECKED = new Map<string, MemberChecks>(Object.entries(MEMBERS).map(([type, members]) => [type, { ...members, ...OF_ANY_TYPE }]))
 
-/** The members of a session's row if its events can no longer be read. */
+/** The members of a session's row whose events can no longer be read. */
 const STATE_MEMBERS: MemberChecks = {
   agent: text,
   status: text,

@@ -13,7 +13,7 @@ export interface CensusCount {
 
 /** Sessions in one kind of error. */
 export interface CountedErrors extends CensusCount {
-  /** `nothing`: they leave the error by themselves. */
+  /** `nothing`: they leave the error automatically. */
   needs: 'person' | 'nothing'
   /** How long the longest of them has been in the error, in milliseconds. */
   oldestMs: number
@@ -35,7 +35,7 @@ export interface Census {
   paused: CountedPauses[]
   /** Tool calls that wait for a person or a client: `approval`, `answer`, or `resolution` of an unknown outcome. */
   calls: CensusCount[]
-  /** Messages that no turn has taken. */
+  /** Messages that are not in a turn yet. */
   messages: CensusCount[]
   /** Flushes whose spans are not exported yet, at most 10,000; undefined: no traces are exported. */
   unexported?: number

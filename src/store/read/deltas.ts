@@ -1,4 +1,4 @@
-// What sessions are saying now, for watchers: one statement answers all watchers that look within a moment.
+// The live state of sessions, for watchers: one statement serves all watchers that read at about the same time.
 import type { DeltaCursor, DeltaPart, ModelDelta } from '../../session/watching/deltas.ts'
 import { CALL_ENDS } from '../../session/watching/deltas.ts'
 import type { SessionStatus } from '../../session/events.ts'
@@ -7,7 +7,7 @@ import type { Queryable, TextRow } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 
-/** What a session is saying now, all at the same moment. */
+/** The live state of a session at one moment. */
 export interface LiveSession {
   /** How far its events are stored. */
   head: number
@@ -15,11 +15,11 @@ export interface LiveSession {
   status: SessionStatus | null
   /** Parts of streams after the cursor, in order. */
   parts: DeltaPart[]
-  /** There may be more parts. */
+  /** Whether there may be more parts. */
   more: boolean
 }
 
-/** Maximum parts per look: the next look returns more. */
+/** Maximum parts per read; the next read returns more. */
 const MAX_PARTS = 500
 
 interface Look {
@@ -29,7 +29,7 @@ interface Look {
   reject(error: unknown): void
 }
 
-/** See `Store.live`. Looks that arrive while a statement runs wait for the next one. */
+/** See `Store.live`. Reads that arrive while a statement runs wait for the next one. */
 export function liveReader(database: Queryable, schema: PostgresSchema): (sessionId: string, cursor: DeltaCursor) => Promise<LiveSession> {
   let waiting: Look[] = []
   let isReading = false

@@ -103,7 +103,7 @@ export async function locateMessage(
   const recorded = numberIn(row, 'recorded')
   if (recorded !== null) return { after: recorded - 1 }
   const after = numberIn(row, 'flushed_seq') ?? 0
-  // An archived message has its events unless they were pruned: how its run ended can be read.
+  // An archived message has its events unless they were pruned, so the outcome of its run can be read.
   const readable = numberIn(row, 'readable')
   if (readable !== null) return { after, archived: readable - 1 }
   if (numberIn(row, 'archived') !== null) return { after, gone: 'pruned', isPruned: true }

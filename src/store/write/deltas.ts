@@ -1,4 +1,4 @@
-// What models are saying now: written in one statement for all sessions of a worker, and deleted once the answers are recorded.
+// The text that models are streaming: written in one statement for all sessions of a worker, and deleted once the answers are recorded.
 import { CALL_ENDS, type DeltaPart, type DeltaStream } from '../../session/watching/deltas.ts'
 import { numberIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'

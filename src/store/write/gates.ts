@@ -18,7 +18,7 @@ export async function shutGate(
   )
 }
 
-/** A gate that is shut, or was opened before its time. */
+/** A gate that is shut, or was opened early. */
 export interface StoredGate {
   key: string
   /** Milliseconds until it opens; 0: it is open. */
@@ -27,7 +27,7 @@ export interface StoredGate {
   by: string
   /** Milliseconds since the newest refusal. */
   refusedAgoMs: number
-  /** Milliseconds since it was opened before its time; null: it was not. */
+  /** Milliseconds since it was opened early; null: it was not. */
   openedAgoMs: number | null
 }
 

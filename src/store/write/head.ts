@@ -17,7 +17,7 @@ export interface LockedSession {
   columns: SessionColumns
   /** The `model_completed` whose results are not all stored. */
   openSeq: number | null
-  /** Its content was erased, and it was not started again. */
+  /** Whether its content was erased and it has not started again. */
   erased: boolean
 }
 

@@ -42,7 +42,7 @@ const ARCHIVED_AS = {
   selective: 'recovered',
 } as const
 
-/** What the event takes out. */
+/** What the event removes. */
 async function cutIn(tx: Queryable, schema: PostgresSchema, key: string, { event, run }: Move): Promise<Cut | undefined> {
   // Only recoveries depend on where the newest run began.
   const [started] =
@@ -55,10 +55,10 @@ async function cutIn(tx: Queryable, schema: PostgresSchema, key: string, { event
   return cutOf(event, { run, seq: Number(started?.seq ?? 0) })
 }
 
-/** Archives the messages that the cut takes out, or has them wait for a run again. */
+/** Archives the messages that the cut removes, or returns them to the queue. */
 async function applyCut(tx: Queryable, schema: PostgresSchema, key: string, cut: Cut, why: string): Promise<void> {
   const { at, after, run, outcomes, taken, waiting, again } = cut
-  // The turn whose calls are chosen anew gets another message with results.
+  // The turn whose calls a person chose gets a new message with results.
   if (outcomes) {
     const which = `kind = 'tool_results' and position = $4 and seq < $2`
     return archive(tx, schema, { key, seq: at, why, which, values: [after] })
@@ -72,7 +72,7 @@ async function applyCut(tx: Queryable, schema: PostgresSchema, key: string, cut:
   if (again.length > 0) await requeueMessages(tx, schema, key, 'seq = any($2::bigint[])', again)
 }
 
-/** Puts users' messages back, for a run to take again. */
+/** Returns users' messages to the queue, for a run to take again. */
 async function requeueMessages(tx: Queryable, schema: PostgresSchema, key: string, which: string, value: unknown): Promise<void> {
   await tx.query(
     `update ${schema.table('messages')} set run = null, turn = null, position = null, ordinal = 0
@@ -90,7 +90,10 @@ async function forgetUnresolved(tx: Queryable, schema: PostgresSchema, key: stri
   )
 }
 
-/** Of each call that stays, the newest outcome stays, but slices at earlier checkpoints have an older one: discards those after its answer. */
+/**
+ * Calls that stay keep their newest outcome, but slices at earlier checkpoints contain an older one: discards those after the call's
+ * answer.
+ */
 async function discardSlices(tx: Queryable, schema: PostgresSchema, key: string, { seq, toSeq }: EventOf<'rolled_back'>): Promise<void> {
   await tx.query(
     `delete from ${schema.table('slices')} where session_id = $1 and seq < $2 and seq > (

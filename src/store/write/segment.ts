@@ -164,7 +164,7 @@ function endRecoveries(statement: Statement, schema: PostgresSchema, key: string
       and kind in (${WITH_OUTCOME.map((kind) => `'${kind}'`).join(', ')})`
 }
 
-/** Fills in the end of errors from earlier segments; what is known of it stays. */
+/** Fills in the end of errors from earlier segments; known values stay. */
 function endErrors(statement: Statement, schema: PostgresSchema, key: string, end: ErrorEnd): string {
   const columns = [
     ['ended_at', 'timestamptz', end.ended_at],

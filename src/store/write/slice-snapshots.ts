@@ -16,7 +16,7 @@ export async function saveSnapshots(
   const writer = { known: await known(), namespace }
   return database.transaction(async (tx) => {
     const key = safeKey(sessionId)
-    // Content that is erased meanwhile must not be written afterwards.
+    // Content that is erased in the meantime must not be written afterwards.
     const session = await lockSession(tx, schema, key, writer)
     if (!session) return 0
     const statement = newStatement()

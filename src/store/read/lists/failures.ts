@@ -7,7 +7,7 @@ import type { PostgresSchema } from '../../postgres/schema.ts'
 import type { AgentFailures, FailureCause, FailureReport, RecoveryOutcomes, RepeatedFailure, TimeInError } from '../../sums.ts'
 import type { FailureFilter } from '../../filters.ts'
 
-/** Maximum rows of each part: a person would not read more. */
+/** Maximum rows of each part; people do not read more. */
 const ROWS = 100
 
 /**

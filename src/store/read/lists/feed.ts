@@ -14,7 +14,6 @@ const COMMITS = 200
 const EVENTS = 500
 const BYTES = 4_000_000
 
-/** Selects events. */
 export interface FeedFilter {
   types?: EventType[]
   agent?: string
@@ -24,7 +23,7 @@ export interface FeedFilter {
   bytes?: number
 }
 
-/** Events with their places; `next` also covers events that the filter left out. */
+/** Events with their places; `next` also covers events that the filter excluded. */
 export interface FeedRows {
   items: { item: FeedItem; place: Key }[]
   /** Where to continue; the requested place if there is nothing new. */
@@ -106,7 +105,7 @@ function enough(commits: readonly TextRow[]): readonly TextRow[] {
 
 /**
  * Events of these flushes after the place, without inherited ones. `is_last`: of all that match the filter. The `offset 0` makes Postgres
- * look up each flush by its range: it otherwise may read all events of the session for each of its flushes.
+ * look up each flush by its range: otherwise, it may read all events of the session for each of its flushes.
  */
 function eventsOf(
   on: Queryable,

@@ -71,9 +71,9 @@ export interface Lists {
   overview(filter: OverviewFilter): Promise<StatusOverview>
   /** Sessions whose workflow should be open, quietest first, and how many there are. */
   unfinished(filter: UnfinishedFilter): Promise<{ sessionIds: string[]; count: number }>
-  /** Those of the executions that the store has opened sessions of. */
+  /** Those of the executions whose sessions the store has as opened. */
   storedAmong(executions: readonly StartedSession[]): Promise<string[]>
-  /** The transcript in order; messages that no turn has taken come last. */
+  /** The transcript in order; messages that are not in a turn yet come last. */
   messages(sessionId: string, paging: Paging): Promise<Rows<ListedMessage>>
   /** Messages removed from the transcript, in the order of removal. */
   archivedMessages(sessionId: string): Promise<ArchivedMessage[]>

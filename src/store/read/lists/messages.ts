@@ -9,7 +9,7 @@ import type { ArchivedMessage, ListedMessage } from '../../listed.ts'
 import type { BlobPlace } from '../../rows.ts'
 
 const COLUMNS = `session_id, agent, position, ordinal, to_json(call_ids) as call_ids, blobs, ${MESSAGE_COLUMNS}`
-/** Messages that no turn has taken come last. */
+/** Messages that are not in a turn yet come last. */
 const WAITING = '9223372036854775807'
 
 const POSITION = `coalesce(position, ${WAITING})`

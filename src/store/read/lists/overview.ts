@@ -115,8 +115,8 @@ export async function readOverview(database: Queryable, schema: PostgresSchema, 
 }
 
 /**
- * Sessions that take a next step by themselves, so their workflow should be open; those that have stored nothing for the longest come
- * first, and those that wait for people last. A session that has just stored something is left out: it may be closing.
+ * Sessions that continue without a request, so their workflow should be open; those that have stored nothing for the longest time come
+ * first, and those that wait for people last. A session that has just stored something is omitted, because it may be closing.
  */
 export async function readUnfinished(
   database: Queryable,
