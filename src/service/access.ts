@@ -34,20 +34,21 @@ export type Authorize = (request: Request) => Access | null | undefined | Promis
 const ACCESS = options({
   identity: where<string>((value) => typeof value === 'string' && value !== '' && value.length <= 200, 'text of 1 to 200 characters'),
   scopes: z.array(z.enum(SCOPES)),
-  // Without a tenant, an access is to all sessions: a misspelt or undefined one is a mistake.
+  // Without a tenant, an access is to all sessions, so a misspelt or undefined tenant is a mistake.
   tenant: z.exactOptional(where<string>(isTenant, TENANT_RULE)),
   context: where<JsonObject>(isForcedContext, 'an object of at most 16,000 bytes of JSON').optional(),
 })
 
 /**
- * Validates what `authorize` returned: a mistake in it must not grant access. The caller is not told more than that there is one; the cause,
- * which the handler logs, says which. @throws ServiceError `invalid_access`, `unauthorized`.
+ * Validates what `authorize` returned: a mistake in it must not grant access. The caller learns only that there is one; the cause, which
+ * the handler logs, says which.
+ * @throws ServiceError `invalid_access`, `unauthorized`.
  */
 export function accessOf(returned: unknown): Access {
   if (returned === null || returned === undefined) throw unauthorized()
   return checkOptions(ACCESS, returned, (problem) => {
     const cause = new InvalidOptionError(`authorize returned an invalid access. ${problem}`)
-    return new ServiceError('invalid_access', 500, 'authorize returned an invalid access: the log of the server says what is wrong.', {
+    return new ServiceError('invalid_access', 500, 'authorize returned an invalid access. The server log says what is wrong.', {
       cause,
     })
   }) as Access
@@ -58,7 +59,7 @@ export function unauthorized(): ServiceError {
   return new ServiceError(
     'unauthorized',
     401,
-    'The credentials are missing or unknown: send valid ones, such as `Authorization: Bearer <key>`.',
+    'The credentials are missing or unknown. Send valid ones, such as `Authorization: Bearer <key>`.',
     {
       headers: { 'www-authenticate': 'Bearer' },
     },
@@ -92,7 +93,7 @@ export function requireSession(access: Access, sessionId: string): void {
 }
 
 /**
- * Refuses an id for a new session that would belong to another tenant. Unlike a read, it says why: that reveals nothing about other
+ * Refuses an id for a new session that would belong to another tenant. Unlike a read, it says why, because that reveals nothing about other
  * sessions.
  * @throws ServiceError `invalid_input`.
  */

@@ -1,4 +1,4 @@
-// The types of what the routes answer, by operation. scripts/schemas.js makes their JSON schemas, answer-schemas.ts, for the OpenAPI document.
+// The types of the routes' answers, by operation. scripts/schemas.js makes their JSON schemas, answer-schemas.ts, for the OpenAPI document.
 import type { FeedEvent } from '../client/queries/feed.ts'
 import type { Page } from '../client/queries/list.ts'
 import type { SessionBudget } from '../client/session/budget.ts'
@@ -44,7 +44,7 @@ interface RunPending {
   status: 'pending'
 }
 
-/** What became of a message's run, as far as it is known. */
+/** The outcome of a message's run, as far as it is known. */
 type RunAnswer = RunSettled | RunPending
 
 /** A call that was approved. */
@@ -86,9 +86,9 @@ interface Items<T> {
 interface ChatMessage {
   /** For a user's message, its `messageId`; for an assistant's, the id of its first answer. */
   id: string
-  /** Who said it. */
+  /** Who wrote it. */
   role: 'user' | 'assistant'
-  /** For a user's message, what the page sent with it; for an assistant's, what pawl says of the answer. */
+  /** For a user's message, what the page sent with it; for an assistant's, what pawl says about the answer. */
   metadata?: UiMetadata | Record<string, unknown>
   /** Text, reasoning, files, steps and tool calls. */
   parts: ({ type: string } & Record<string, unknown>)[]

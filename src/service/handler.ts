@@ -43,7 +43,7 @@ export interface HandlerOptions {
   /** Names of the agents that sessions may be started with. Default: any; a session of an agent that no worker serves waits for one. */
   agents?: readonly string[]
   /**
-   * What chat pages (`/v1/ui`) get of the texts of errors. `masked`, the default: only those meant for users, such as the message of a
+   * Which error texts chat pages (`/v1/ui`) receive. `masked`, the default: only those meant for users, such as the message of a
    * `ToolError`. `shown`: also the messages of other exceptions that tools throw, and the reasons of failed runs.
    */
   errorTexts?: 'masked' | 'shown'
@@ -54,8 +54,8 @@ export interface HandlerOptions {
   /** The maximum number of event streams that one caller (`identity` in its `tenant`) has open here. Default: a quarter of `maxWatches`. */
   maxWatchesPerCaller?: number
   /**
-   * The approximate memory for requests that are being answered, in bytes: an integer from 100,000,000. One caller's requests get a quarter
-   * of it at most. Further requests wait, for 10 seconds at most. Default 512,000,000.
+   * The approximate memory for requests in progress, in bytes: an integer from 100,000,000. One caller's requests get at most a quarter of
+   * it. Further requests wait for at most 10 seconds. Default 512,000,000.
    */
   requestMemory?: number
   /** A stream sends a comment after this long without an event, so that proxies keep it open. At most 24 days. Default `'15s'`. */
@@ -117,10 +117,10 @@ interface Admitted {
   body: never
 }
 
-/** A text of a body, its JSON, and what becomes of it. */
+/** A body's text, its JSON, and what is made from it. */
 const BODY_FACTOR = 5
 
-/** The approximate memory for a request. A body whose size is not known may be of any size that is allowed. */
+/** The approximate memory for a request. A body of unknown size may have any allowed size. */
 function neededBy({ method, memory = MEMORY.little }: Route, { headers }: Request, maxBodyBytes: number): number {
   if (method === 'get') return memory
   const length = Number(headers.get('content-length') ?? maxBodyBytes)
@@ -129,7 +129,7 @@ function neededBy({ method, memory = MEMORY.little }: Route, { headers }: Reques
 
 /** How long a request waits for memory. */
 const PATIENCE_MS = 10_000
-/** How long a stream stays open at least while `authorize` throws. */
+/** The minimum time that a stream stays open while `authorize` throws. */
 const UNCHECKED_MS = 3_600_000
 /** Does not use pino, which a bundled backend does not include. */
 const ON_STDERR: Pick<Logger, 'error'> = {
@@ -205,7 +205,7 @@ export function createHandler(given: HandlerOptions): Handler {
     const { isReady, ...readiness } = await ready()
     return json(readiness, isReady ? 200 : 503)
   })
-  // For anyone, as tools that generate clients and pages from it expect: it describes pawl's interface, not the deployment.
+  // Public, as tools that generate clients and pages from it expect: it describes pawl's interface, not the deployment.
   at.get('/openapi.json', () => json(openApi, 200))
   for (const route of ROUTES) {
     at.on(route.method.toUpperCase(), route.path.replaceAll(/\{(\w+)\}/g, ':$1'), (context) =>

@@ -18,7 +18,7 @@ export function parsed<S extends z.ZodType>(schema: S, value: unknown, place: st
 }
 
 const MAX_PARTS = 10
-/** Names come from the request too, so they are cut off at this length. */
+/** Names also come from the request, so they are truncated to this length. */
 const MAX_NAME = 100
 
 function partOf(issue: z.core.$ZodIssue, place: string, value: unknown): RefusedPart {
@@ -26,7 +26,7 @@ function partOf(issue: z.core.$ZodIssue, place: string, value: unknown): Refused
   return { at: beginningOf([place, ...path.map(String)].join('.'), MAX_NAME), detail: detailOf(issue, value) }
 }
 
-/** zod's own texts name what it expected, but not in each case that there was nothing. */
+/** zod's own texts name what was expected, but do not always say that the value was missing. */
 function detailOf(issue: z.core.$ZodIssue, value: unknown): string {
   if (issue.code === 'unrecognized_keys') return 'is not a known member'
   return valueAt(value, issue.path) === undefined ? 'is missing' : issue.message
@@ -35,7 +35,7 @@ function detailOf(issue: z.core.$ZodIssue, value: unknown): string {
 /** Codes of issues with a value that is not what an alternative is about. */
 const OTHER_VALUE = new Set<z.core.$ZodIssue['code']>(['invalid_type', 'invalid_value', 'invalid_union'])
 
-/** What is wrong within a value that one of a union's alternatives nearly matches, instead of that it matches none of them. */
+/** What is wrong within a value that nearly matches one of a union's alternatives, instead of saying that it matches none. */
 function withinUnion(issue: z.core.$ZodIssue, value: unknown): readonly z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union' || valueAt(value, issue.path) === undefined) return [issue]
   const near = issue.errors
@@ -137,11 +137,11 @@ async function readFrom(reader: ReadableStreamDefaultReader<Uint8Array>) {
     return await reader.read()
   } catch (cause) {
     if (cause instanceof ServiceError && cause.code === 'body_consumed') throw cause
-    throw new ServiceError('invalid_json', 400, 'The connection ended before the whole body arrived: send the request again.', { cause })
+    throw new ServiceError('invalid_json', 400, 'The connection ended before the whole body arrived. Send the request again.', { cause })
   }
 }
 
-/** Another part of the application has read the body: what is left of it would look like a mistake of the client. */
+/** Another part of the application has read the body: the rest would look like a client's mistake. */
 export function bodyConsumed(): ServiceError {
   return new ServiceError(
     'body_consumed',
@@ -154,6 +154,6 @@ function tooLarge(maxBytes: number): ServiceError {
   return new ServiceError(
     'body_too_large',
     413,
-    `The body has more than ${numberText(maxBytes)} bytes: send a smaller one, or store large values elsewhere and send references.`,
+    `The body exceeds ${numberText(maxBytes)} bytes. Send a smaller one, or store large values elsewhere and send references.`,
   )
 }

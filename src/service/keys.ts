@@ -31,7 +31,8 @@ export function apiKeyAuthorize(pawl: Pick<Pawl, 'apiKeys'>): Authorize {
 
 /** The same; `isSuspect`: whether many unknown keys have come from the request's address. */
 export function keyAuthorize({ apiKeys }: Pick<Pawl, 'apiKeys'>, isSuspect: (request: Request) => Promise<boolean>): Authorize {
-  // Keyed by digest, so that a memory dump of the process contains no keys. Apart, so that unknown keys push out no valid one.
+  // Keyed by digest, so that a memory dump of the process contains no keys. Cached separately, so that unknown keys do not evict valid
+  // ones.
   const valid = new LRUCache<string, { at: number; key: ApiKey }>({ max: MAX_KEYS })
   const unknown = new LRUCache<string, { at: number }>({ max: MAX_UNKNOWN })
   const find = sharedLookups(apiKeys, 0)
@@ -91,7 +92,7 @@ const MAX_WAITING = 1_000
 
 /**
  * Lookups that share statements: those that arrive while one runs wait for the next. `pauseMs`: the shortest time between two statements.
- * However many unknown keys a client sends, Postgres has one statement at a time to answer.
+ * However many unknown keys a client sends, Postgres runs one statement at a time.
  */
 function sharedLookups(keys: Pick<ApiKeys, 'findAll'>, pauseMs: number): Lookup {
   let next: { texts: Set<string>; found: Promise<Map<string, ApiKey>> } | undefined

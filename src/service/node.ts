@@ -45,7 +45,7 @@ export function nodeListener(
   ) as ReturnType<typeof nodeListener>
 }
 
-/** Whether someone has read the body, or a part of it, and did not keep it as it came. */
+/** Whether other code has read the body, or a part of it, without keeping the original. */
 function isConsumed(incoming: IncomingMessage & { rawBody?: unknown }): boolean {
   return incoming.readableDidRead && !(incoming.rawBody instanceof Buffer)
 }
@@ -58,7 +58,7 @@ function withoutBody(request: Request): Request {
   return new Request(request.url, { method, headers, body, signal, duplex: 'half' } as RequestInit)
 }
 
-/** A stream sends data every few seconds, so a connection that accepts nothing for long has a client that does not read. */
+/** A stream sends data every few seconds, so a connection that accepts no data for a long time has a client that does not read. */
 function endStalled(outgoing: ServerResponse, stalledAfterMs: number): void {
   const { socket } = outgoing
   if (!socket) return

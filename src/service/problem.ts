@@ -104,7 +104,7 @@ export function problemOf(error: unknown): ProblemBody {
 }
 
 /**
- * pawl's texts name what to do next in TypeScript or on a command line. A client over HTTP does it with these requests instead. Commands
+ * pawl's texts name what to do next in TypeScript or on a command line. An HTTP client uses these requests instead. Commands
  * for operators of the deployment, such as `pawl migrate`, stay as they are.
  */
 const OVER_HTTP: readonly [named: RegExp, request: string][] = [
@@ -123,11 +123,7 @@ function overHttp(text: string): string {
   return OVER_HTTP.reduce((so, [named, request]) => so.replace(named, request), text)
 }
 
-const UNEXPECTED = new ServiceError(
-  'internal_error',
-  500,
-  'The request failed for an unexpected reason. See the log of the server for the error.',
-)
+const UNEXPECTED = new ServiceError('internal_error', 500, 'The request failed for an unexpected reason. See the server log for the error.')
 
 const TITLES: Readonly<Record<number, string>> = {
   400: 'Bad Request',

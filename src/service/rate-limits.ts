@@ -3,7 +3,6 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { type Authorize, callerOf } from './access.ts'
 import { ServiceError } from './errors.ts'
 
-/** The limits. */
 export interface RateLimits {
   /** The same `authorize` with the limits. A request counts once, however often its stream is checked again. */
   limited(authorize: Authorize): Authorize

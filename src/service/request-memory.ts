@@ -3,7 +3,7 @@ import { ServiceError } from './errors.ts'
 
 /** Settings of a handler's requests. */
 export interface RequestMemorySettings {
-  /** Bytes for all requests that are being answered. */
+  /** Bytes for all requests in progress. */
   totalBytes: number
   /** Bytes for those of one caller. */
   callerBytes: number
@@ -26,7 +26,7 @@ interface WaitingRequest {
 /** A client that sends more than this at once does not wait for the answers. */
 const MAX_WAITING = 1_000
 
-/** Memory of which nothing is in use. */
+/** The memory, all of it free. */
 export function requestMemory({ totalBytes, callerBytes, patienceMs }: RequestMemorySettings): RequestMemory {
   const used = new Map<string, number>()
   const waiting = new Set<WaitingRequest>()
@@ -53,7 +53,7 @@ export function requestMemory({ totalBytes, callerBytes, patienceMs }: RequestMe
   return {
     async reserve(caller, bytes, signal) {
       if (bytes === 0) return () => undefined
-      // A request that needs more than all of it is answered alone.
+      // A request that needs more than the total is answered alone.
       const asked = { caller, bytes: Math.min(bytes, callerBytes, totalBytes), begin: () => undefined }
       const before = [...waiting].filter((one) => one.caller === caller).length
       if (before === 0 && fits(asked)) return use(asked)

@@ -22,7 +22,7 @@ export interface RouteCall<P, Q, B> {
   streams: Streams
   /** Agents that sessions may be started with; undefined: any. */
   agents: readonly string[] | undefined
-  /** What chat pages get of the texts of errors. */
+  /** Which error texts chat pages receive. */
   errorTexts: ErrorTexts
   /** The handle of the session in the path or of another one. @throws SessionNotFoundError for one of another tenant. */
   session(id: string): SessionHandle
@@ -32,7 +32,7 @@ export interface RouteCall<P, Q, B> {
 
 /** Approximate bytes that a request needs. */
 export const MEMORY = {
-  /** It waits for long, and holds little meanwhile. */
+  /** For a request that waits for a long time and holds little. */
   none: 0,
   little: 4_000_000,
   /** A page of rows or events. */
@@ -56,14 +56,14 @@ export interface RouteAnswer {
   type?: string
   /** Headers, with what they mean. */
   headers?: Readonly<Record<string, string>>
-  /** What an answer of 204 means, if there may be nothing to answer. */
+  /** What a 204 response means, if there may be nothing to return. */
   none?: string
 }
 
 /** A route; `P`, `Q`, `B`: the schemas of its path, query and body. */
 export interface RouteOf<P extends RequestMembers, Q extends RequestMembers, B extends RequestMembers> {
   method: 'get' | 'post'
-  /** With parameters in braces. */
+  /** The path, with parameters in braces. */
   path: string
   /** A name for generated clients. */
   operation: string

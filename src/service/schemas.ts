@@ -70,7 +70,7 @@ export const MESSAGE = {
 /** The members that open a session. */
 export const OPENING = {
   agent,
-  context: json.optional().describe('Whom the session is for; used when the session starts.'),
+  context: json.optional().describe('Who the session is for; used when the session starts.'),
   tags: z.array(z.string()).max(100).optional().describe('Tags to filter lists by; used when the session starts.'),
   idleTimeout: duration.optional().describe('How long the session stays open without a message, at most 24 days. Default 24h.'),
 }

@@ -6,7 +6,7 @@ const PIECE_BYTES = 64_000
 export interface ResponseSending {
   /** Called once, when the response needs no more memory. */
   onEnd(): void
-  /** A client that reads nothing for this long gets nothing more. */
+  /** A client that reads nothing for this long receives nothing more. */
   stalledAfterMs: number
   /** Aborts when the client has disconnected. */
   signal: AbortSignal
@@ -52,7 +52,7 @@ function piecesOf(whole: Uint8Array<ArrayBuffer>, { onEnd, stalledAfterMs, signa
           end()
           return controller.close()
         }
-        // A copy: a piece that waits in a socket must not keep the whole.
+        // A copy, because a piece that waits in a socket must not keep the whole response in memory.
         controller.enqueue(bytes.slice(sent, (sent += PIECE_BYTES)))
         watch(controller)
       },

@@ -90,7 +90,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
 const NO_HTTP = new ServiceError(
   'invalid_http',
   400,
-  'The request could not be parsed as HTTP: check the client, or a proxy between it and pawl.',
+  'The request could not be parsed as HTTP. Check the client, or a proxy between it and pawl.',
 )
 
 /** By Node's error codes. */
@@ -98,9 +98,9 @@ const UNREADABLE: Readonly<Record<string, ServiceError>> = {
   HPE_HEADER_OVERFLOW: new ServiceError(
     'headers_too_large',
     431,
-    `The address and the headers have more than ${numberText(maxHeaderSize)} bytes: shorten them, and send long values in a body.`,
+    `The URL and headers exceed ${numberText(maxHeaderSize)} bytes. Shorten them, or send long values in the body.`,
   ),
-  ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 408, 'The request did not arrive in time: send it again.'),
+  ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 408, 'The request did not arrive in time. Send it again.'),
 }
 
 async function closed(server: Server, hurry: Promise<void>): Promise<void> {

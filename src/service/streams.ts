@@ -19,7 +19,7 @@ export interface StreamSettings {
   keepAliveMs: number
   /** A stream ends when its reader has read nothing for this long. */
   stalledAfterMs: number
-  /** The longest time until a stream checks again that the caller may read. */
+  /** The longest time between two checks that the caller may read. */
   reauthorizeMs: number
   /** How long a stream stays open while that cannot be checked. */
   uncheckedMs: number
@@ -48,7 +48,7 @@ export interface StreamSource {
 export interface StreamPlace {
   /** Opens the stream. @throws ServiceError `draining`. */
   open(source: Omit<StreamSource, 'caller'>): Response
-  /** Gives the place back, unless the stream was opened. */
+  /** Releases the place, unless the stream was opened. */
   release(): void
 }
 
@@ -63,7 +63,7 @@ export interface Streams {
   readonly draining: boolean
 }
 
-/** How long a client waits before it reconnects: longer, and not all at once, after a drain. */
+/** How long a client waits before it reconnects. After a drain, clients wait longer, and not all equally long. */
 const RETRY_MS = 2_000
 const DRAIN_RETRY_MS = 1_000
 const DRAIN_SPREAD_MS = 4_000
@@ -276,7 +276,7 @@ function checkAgain(source: StreamSource, settings: StreamSettings, signal: Abor
 }
 
 function uncheckedError(cause: unknown): ServiceError {
-  return new ServiceError('unauthorized', 401, 'Your access could not be checked again for too long: reconnect.', { cause })
+  return new ServiceError('unauthorized', 401, 'Your access could not be checked again for too long. Reconnect.', { cause })
 }
 
 function between(min: number, max: number): number {

@@ -36,7 +36,7 @@ interface Wanted {
   before?: number | undefined
   /** The message whose answer is shown. */
   message?: string | undefined
-  /** The newest state is not needed. */
+  /** Set if the newest state is not needed. */
   withoutState?: true
 }
 
@@ -134,7 +134,7 @@ interface ToRead {
   fits: boolean
 }
 
-/** The events with their contents, one after another; those that are gone are left out. */
+/** The events with their contents, one after another; those that are gone are omitted. */
 export async function* contentsOf<R extends ToRead>(
   session: SessionHandle,
   wanted: Iterable<R>,
@@ -156,10 +156,10 @@ export async function* contentsOf<R extends ToRead>(
   }
 }
 
-/** How many events are asked for at a time. */
+/** How many events are requested at a time. */
 const AT_ONCE = 100
 
-/** Reads these events, which are asked for in this order: from the store or, if that is away, from the session. */
+/** Reads these events, which are asked for in this order: from the store or, if that is unavailable, from the session. */
 function readerOf(session: SessionHandle, stored: StoredPast | undefined, seqs: readonly number[]) {
   const others = eventReader(session)
   const tail = new Map(stored?.tail.map((event) => [event.seq, event]))
@@ -215,7 +215,7 @@ function eventReader(session: SessionHandle) {
 
 /** A new event with what it shows. */
 export async function newContentsOf(session: SessionHandle, stored: StoredPast | undefined, event: SessionEvent): Promise<SessionEvent> {
-  // Streams do not show what users say.
+  // Streams do not show users' messages.
   if (event.type === 'message_received') return event
   return restored(session, await withOutput(session, stored, event))
 }

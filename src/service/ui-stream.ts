@@ -1,4 +1,4 @@
-// Streams of UI chunks: what a session has done so far and does from now on, until it does nothing more by itself.
+// Streams of UI chunks: what a session has done so far and does from now on, until it no longer continues by itself.
 import { inTime } from '../waiting/in-time.ts'
 import type { StoredPast } from '../client/session/stored-past.ts'
 import type { SessionHandle } from '../client/types.ts'
@@ -21,7 +21,7 @@ export interface UiOpening extends Omit<UiStreamOptions, 'past'> {
   past: ChatPast
 }
 
-/** The stream as server-sent events. It begins here, and what it needs of the session's past is all that it keeps. */
+/** The stream as server-sent events. It keeps only what it needs of the session's past. */
 export function uiEvents({ session, past, ...options }: UiOpening): (signal: AbortSignal) => AsyncGenerator<string> {
   const { stored, outline } = past
   const begun = startStreaming({ ...options, past: outline })

@@ -77,7 +77,7 @@ export const LIST_ROUTES = [
   list({
     path: '/v1/tool-calls',
     operation: 'listToolCalls',
-    summary: 'Tool calls by when the model requested them, newest first.',
+    summary: 'Tool calls by the time of the model’s request, newest first.',
     query: {
       session,
       status: z.array(z.enum(CALL_STATUSES)).min(1).optional(),

@@ -35,12 +35,12 @@ export async function sendTo(call: RouteCall<unknown, unknown, unknown>, id: str
   const { pawl, access, request, agents } = call
   requireOwnId(access, id)
   const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout, priority } = body
-  // Otherwise, a tenant's user could put their own sessions before those of others.
+  // Otherwise, a tenant's user could put their own sessions ahead of others.
   if (priority !== undefined) requireScope(access, 'operate')
   if (agent !== undefined && agents && !agents.includes(agent)) throw unknownAgent(agent, agents)
   const session = pawl.session(id, {
     ...defined({ agent, idleTimeout, priority: priority && defined(priority) }),
-    // Without an agent no session is started, so these would not be used.
+    // Without an agent, no session is started, so these would not be used.
     ...(agent !== undefined && defined({ tags: tagsFor(access, tags), context: contextFor(access, context as Json | undefined) })),
   } as object)
   const options = {
@@ -77,7 +77,7 @@ function newIdFor(call: RouteCall<unknown, unknown, unknown>, body: Opening): { 
 }
 
 /**
- * Checks that the session exists: most reads of a missing session would only find nothing. @throws SessionNotFoundError,
+ * Checks that the session exists: most reads of a missing session would simply find nothing. @throws SessionNotFoundError,
  * SessionUnavailableError.
  */
 export async function known(pawl: Pawl, session: SessionHandle): Promise<{ storedSeq: number }> {
@@ -140,7 +140,7 @@ export const SESSION_ROUTES = [
     ...READ_PAGE,
     path: '/v1/sessions/{session}/messages',
     operation: 'listMessages',
-    summary: 'The transcript in order; messages that no turn has taken come last.',
+    summary: 'The transcript in order; messages that are not in a turn yet come last.',
     query: z.strictObject(PAGE),
     answer: typed('A page of messages.'),
     async handle({ pawl, session, params, query }) {

@@ -146,7 +146,7 @@ function blockOf(part: z.output<typeof PART>, at: string): UserBlock[] {
   throw invalid(at, 'a file must be an image: JPEG, PNG, GIF or WebP inline, or an http address')
 }
 
-/** Has the newest run's messages answered again. */
+/** Lets the session answer the newest run's messages again. */
 async function regenerate(call: Asked): Promise<Opening> {
   const { body, session, by } = call
   const handle = session(body.id)
@@ -270,7 +270,7 @@ export const UI_ROUTES = [
     method: 'get',
     path: '/v1/ui/{session}/changes',
     operation: 'watchChat',
-    summary: 'Wait for changes of a conversation: an event `change` for each. The client then loads the messages again, and resumes.',
+    summary: 'Wait for changes to a conversation: one `change` event for each. The client then loads the messages again, and resumes.',
     tag: 'ui',
     scope: 'read',
     memory: MEMORY.page,
