@@ -62,7 +62,7 @@ export async function connectOptions({ data, taskQueue, schema }: DeploymentOpti
   if (named !== undefined && !(await findRunning(named))) {
     throw new CliError(
       'dev_not_running',
-      `No \`${SUGGESTIONS.develop()}\` is running with the data folder ${named}: start one with --data, or omit --data.`,
+      `No \`${SUGGESTIONS.develop()}\` is running with the data folder ${named}. Start one with --data, or omit --data.`,
     )
   }
   return {

@@ -88,8 +88,8 @@ export class SessionNotFoundError extends PawlError {
       erasedAt !== undefined
         ? `Session "${sessionId}" was erased at ${new Date(erasedAt).toISOString()}, and nothing of it is left. A message to it starts it again.`
         : where === 'store'
-          ? `The side store has no session "${sessionId}": check its id. A session that was just started is stored once a worker serves its agent; \`${SUGGESTIONS.show(sessionId)}\` says what it waits for.`
-          : `There is no session "${sessionId}": check its id, or send it a message to start it.`
+          ? `The side store has no session "${sessionId}". Check its id. A session that was just started is stored once a worker serves its agent; \`${SUGGESTIONS.show(sessionId)}\` says what it waits for.`
+          : `There is no session "${sessionId}". Check its id, or send it a message to start it.`
     super('session_not_found', text, { cause })
     this.sessionId = sessionId
     this.erasedAt = erasedAt

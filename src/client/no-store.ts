@@ -12,6 +12,6 @@ export function storeOr(store: Store | undefined): Store {
 export function noStore(): StoreError {
   return new StoreError(
     'no_store',
-    `This client has no side store: set DATABASE_URL, run \`${SUGGESTIONS.develop()}\` in this folder, or pass the workers’ \`postgres\` to Pawl.connect().`,
+    `This client has no side store. Set DATABASE_URL, run \`${SUGGESTIONS.develop()}\` in this folder, or pass the workers’ \`postgres\` to Pawl.connect().`,
   )
 }

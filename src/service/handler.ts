@@ -238,7 +238,7 @@ export function createHandler(given: HandlerOptions): Handler {
   const handler = (request: Request): Promise<Response> => {
     if (typeof (request as Partial<Request> | undefined)?.headers?.get !== 'function')
       throw new InvalidOptionError(
-        'A handler must be called with a web Request: in Express, Fastify and node:http, pass nodeListener(handler) instead.',
+        'A handler must be called with a web Request. In Express, Fastify and node:http, pass nodeListener(handler) instead.',
       )
     return Promise.resolve(app.fetch(request))
   }

@@ -97,10 +97,10 @@ export async function bodyOf(request: Request, maxBytes: number): Promise<unknow
   const bytes = await bytesOf(request, maxBytes)
   if (bytes.length === 0) return {}
   if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) {
-    throw new ServiceError('unsupported_media_type', 415, 'The body must be JSON: send it with content-type: application/json.')
+    throw new ServiceError('unsupported_media_type', 415, 'The body must be JSON. Send it with content-type: application/json.')
   }
   const value = jsonOf(bytes)
-  if (isTooDeep(value)) throw new ServiceError('invalid_json', 400, `The body is nested deeper than ${MAX_DEPTH} levels: flatten it.`)
+  if (isTooDeep(value)) throw new ServiceError('invalid_json', 400, `The body is nested deeper than ${MAX_DEPTH} levels. Flatten it.`)
   return value
 }
 
@@ -146,7 +146,7 @@ export function bodyConsumed(): ServiceError {
   return new ServiceError(
     'body_consumed',
     500,
-    'Another part of this server has read the body of the request before pawl: mount pawl before body parsers such as express.json(), and read no body in authorize.',
+    'Another part of this server has read the request body before pawl. Mount pawl before body parsers such as express.json(), and do not read the body in authorize.',
   )
 }
 

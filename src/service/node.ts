@@ -30,7 +30,7 @@ export function nodeListener(
 ): (request: IncomingMessage, response: ServerResponse) => void {
   if (typeof handler !== 'function')
     throw new InvalidOptionError(
-      'The first argument of nodeListener() must be a handler: pass the result of createHandler(), or another function.',
+      'The first argument of nodeListener() must be a handler. Pass the result of createHandler(), or another function.',
     )
   const { stalledAfter: stalledAfterMs = DEFAULT_STALLED_MS, onRequest } = checkOptions(OPTIONS, given)
   return getRequestListener(

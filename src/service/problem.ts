@@ -108,12 +108,12 @@ export function problemOf(error: unknown): ProblemBody {
  * for operators of the deployment, such as `pawl migrate`, stay as they are.
  */
 const OVER_HTTP: readonly [named: RegExp, request: string][] = [
-  [/name the agent, pawl\.session\(id, \{ agent \}\),/g, 'add `agent` to the body'],
+  [/Name the agent, pawl\.session\(id, \{ agent \}\),/g, 'Add `agent` to the body'],
   [/send it a message to start it\./g, 'start it with `POST /v1/sessions`.'],
   [/list them with session\.checkpoints\(\)/g, '`GET /v1/sessions/{session}/checkpoints` lists them'],
   [/call session\.recover\(\{ strategy: '(\w+)' \}\)/g, 'send {"strategy":"$1"} to `POST /v1/sessions/{session}/recover`'],
   [/\(await session\.state\(\)\)\.error\.options/g, '`error.options` of `GET /v1/sessions/{session}/state`'],
-  [/open it again with resume,/g, 'open it again with `POST /v1/sessions/{session}/resume`,'],
+  [/Open it again with resume,/g, 'Open it again with `POST /v1/sessions/{session}/resume`,'],
   [/`pawl pending`/g, '`GET /v1/pending`'],
   [/`pawl show [^`]+`/g, '`GET /v1/sessions/{session}`'],
   [/`pawl raise [^`]+`/g, '`POST /v1/sessions/{session}/raise`'],

@@ -51,7 +51,7 @@ async function take(limiter: RateLimiterMemory, key: string): Promise<void> {
   } catch (refused) {
     if (!(refused instanceof RateLimiterRes)) throw refused
     const seconds = Math.max(1, Math.ceil(refused.msBeforeNext / 1_000))
-    throw new ServiceError('rate_limited', 429, `Too many requests: the limit is ${limiter.points} a minute. Wait ${seconds} s.`, {
+    throw new ServiceError('rate_limited', 429, `Too many requests. The limit is ${limiter.points} a minute. Wait ${seconds} s.`, {
       headers: { 'retry-after': String(seconds) },
     })
   }

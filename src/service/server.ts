@@ -72,10 +72,10 @@ function notListening(error: NodeJS.ErrnoException, address: string): Error {
 }
 
 const NOT_LISTENING: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'is in use by another process: end that one, or choose another port with --port.',
-  EACCES: 'may not be used by this user: choose a port above 1023 with --port.',
-  EADDRNOTAVAIL: 'is not an address of this machine: choose another one with --host.',
-  ENOTFOUND: 'is not the name of a machine: choose another address with --host.',
+  EADDRINUSE: 'is in use by another process. End that one, or choose another port with --port.',
+  EACCES: 'may not be used by this user. Choose a port above 1023 with --port.',
+  EADDRNOTAVAIL: 'is not an address of this machine. Choose another one with --host.',
+  ENOTFOUND: 'is not the name of a machine. Choose another address with --host.',
 }
 
 /** Answers a request that Node cannot parse; the handler never sees it. */

@@ -109,6 +109,6 @@ export function cursorOf(id: string): UiCursor {
   throw new ServiceError(
     'unknown_cursor',
     400,
-    `${JSON.stringify(beginningOf(id, 40))} is not the id of an event: load the messages again, and resume.`,
+    `${JSON.stringify(beginningOf(id, 40))} is not the id of an event. Load the messages again, and resume.`,
   )
 }

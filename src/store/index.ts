@@ -71,7 +71,7 @@ export interface StoreOptions {
  */
 export function openStore(options: StoreOptions): Store {
   const { postgres, migrate: mode = 'auto', namespace, logger, watch, onWait } = options
-  if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or pass the option `postgres`.')
+  if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured. Set DATABASE_URL or pass the option `postgres`.')
   const schema = schemaOf(options.schema ?? 'pawl')
   const database = databaseAt(postgres, { logger, watch, onWait })
   const newClient = () => database.newClient()
@@ -178,7 +178,7 @@ async function prepare(
   if (pending.length === 0) return
   throw new StoreError(
     'schema_behind',
-    `The Postgres schema "${schema.name}" lacks ${pending.join(', ')}: run \`${SUGGESTIONS.migrate()}\`, then try again.`,
+    `The Postgres schema "${schema.name}" lacks ${pending.join(', ')}. Run \`${SUGGESTIONS.migrate()}\`, then try again.`,
   )
 }
 

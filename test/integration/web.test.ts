@@ -654,14 +654,14 @@ describe('a mistaken request', () => {
     const at = `/v1/sessions/${sessionId}`
     const detailOf = async (path: string, sent: object) => (await acme.post(path, sent)).body.detail
     expect(await detailOf(`${SESSION}/messages`, { content: 'x' })).toBe(
-      `Session "${SESSION.split('/').at(-1)}" is not open: add \`agent\` to the body to start or resume it.`,
+      `Session "${SESSION.split('/').at(-1)}" is not open. Add \`agent\` to the body to start or resume it.`,
     )
     expect(await detailOf(`${at}/calls/t_9_9_9/approve`, { digest: 'x' })).toBe(
       'The current run has no call "t_9_9_9": `GET /v1/pending` lists the calls that wait.',
     )
     expect(await detailOf(`${at}/recover`, {})).toContain('(`GET /v1/pending`)')
     const { body } = await acme.get(SESSION)
-    expect(body.detail).toContain('check its id, or start it with `POST /v1/sessions`.')
+    expect(body.detail).toContain('Check its id, or start it with `POST /v1/sessions`.')
     expect((await acme.get(`${at}/plan?at=99`)).body.detail).toContain(': `GET /v1/sessions/{session}/checkpoints` lists them.')
   })
 

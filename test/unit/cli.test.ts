@@ -49,7 +49,7 @@ describe('a conversation that is compacted', () => {
 it('a conversation says which content the model no longer sees because its provider refused it', () => {
   const content = (['image', 'image', 'text'] as const).map((kind) => ({ seq: 4, kind, size: 9, digest: 'd' }))
   expect(linesOf({ type: 'content_replaced', run: 1, turn: 2, content, reason: 'm: 400 No image.' })).toEqual([
-    expect.stringContaining('the provider refused 2 images and a text: the model sees a note instead: m: 400 No image.'),
+    expect.stringContaining('the provider refused 2 images and a text, so the model sees a note instead: m: 400 No image.'),
   ])
 })
 

@@ -160,7 +160,7 @@ async function resume(talk: Talk, id: string, expected?: string): Promise<void> 
   if (state.agent !== agent) {
     throw new CliError(
       'invalid_usage',
-      `Session ${id} belongs to the agent "${state.agent}": use \`${SUGGESTIONS.resumeChat({ agent: state.agent, session: id })}\`.`,
+      `Session ${id} belongs to the agent "${state.agent}". Use \`${SUGGESTIONS.resumeChat({ agent: state.agent, session: id })}\`.`,
     )
   }
   const rows = await session.messages()

@@ -37,7 +37,7 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
     case 'compaction_failed':
       return [problem(`compaction failed, ${event.code}: ${event.reason}`)]
     case 'content_replaced':
-      return [problem(`the provider refused ${namesOf(event.content)}: the model sees a note instead: ${event.reason}`)]
+      return [problem(`the provider refused ${namesOf(event.content)}, so the model sees a note instead: ${event.reason}`)]
     case 'model_completed':
       return agentLines(speakers.agent, textOf(event.content))
     case 'tool_issued':

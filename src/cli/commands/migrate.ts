@@ -42,7 +42,7 @@ async function migrate({ appRole, namespace, check, json, searchAttributes, ...w
   const found = await connectOptions(where)
   const { postgres = process.env.DATABASE_URL, schema, onWait } = found
   if (typeof postgres !== 'string' || postgres === '') {
-    throw new CliError('invalid_usage', `No Postgres is configured: set DATABASE_URL, or start \`${SUGGESTIONS.develop()}\`.`)
+    throw new CliError('invalid_usage', `No Postgres is configured. Set DATABASE_URL, or start \`${SUGGESTIONS.develop()}\`.`)
   }
   const { migrateStore } = await import('../../client/admin/migrating.ts')
   const report = await migrateStore({

@@ -11,6 +11,6 @@ import { checkQueriesOptions, type QueriesOptions } from '../queries/queries-opt
 export function openStoreAlone(given: QueriesOptions, what: string): Store {
   const { postgres = process.env.DATABASE_URL, schema, logger, onWait } = checkQueriesOptions(given)
   if (!postgres)
-    throw new StoreError('no_store', `No side store for ${what} is configured: set DATABASE_URL, or run \`${SUGGESTIONS.develop()}\` here.`)
+    throw new StoreError('no_store', `No side store for ${what} is configured. Set DATABASE_URL, or run \`${SUGGESTIONS.develop()}\` here.`)
   return openStore({ postgres, migrate: 'off', ...defined({ schema, logger, onWait }) })
 }

@@ -70,7 +70,7 @@ export function judgeSchema({ applied, missing, breaking, newer, namespace }: Sc
   const details = { applied, missing, breaking, newer, namespace }
   if (breaking.length > 0) {
     const measured = `schema "${name}" was migrated by a newer release (${breaking.join(', ')})`
-    return fail('schema', { measured, advice: 'Update pawl: this release must not write to that schema.', details })
+    return fail('schema', { measured, advice: 'Update pawl. This release must not write to that schema.', details })
   }
   if (applied === 0) {
     const measured = `schema "${name}" has no tables`
@@ -167,7 +167,7 @@ export function judgeWorkers(queues: readonly QueueFacts[], now: number): Health
   if (builds.length < 2) return ok('workers', { measured, details })
   return warn('workers', {
     measured,
-    advice: `${builds.length} builds have polled within a minute: wait for the deploy to end, or stop the old workers.`,
+    advice: `${builds.length} builds have polled within a minute. Wait for the deploy to end, or stop the old workers.`,
     details,
   })
 }

@@ -291,7 +291,7 @@ export function pendingFilter(given: unknown = {}): PendingFilter {
 export function usageFilter(given: unknown = {}): UsageFilter {
   const { by, since, until, session, idPrefix } = checkOptions(USAGE, given)
   if (by === 'turn' && session === undefined) {
-    throw new InvalidOptionError("`by: 'turn'` sums up the turns of one session: name it with `session`.")
+    throw new InvalidOptionError("`by: 'turn'` sums up the turns of one session. Name it with `session`.")
   }
   return { by, ...defined({ idPrefix, since, until, session }) }
 }

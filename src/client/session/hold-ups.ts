@@ -174,7 +174,7 @@ function becauseOf(storeError: unknown, holdUp: HoldUp | undefined): HoldUp | un
 function waitingForPast({ message }: { message: string }): HoldUp {
   return {
     waitsFor: `Postgres, which holds its past (${firstSentenceOf(message)})`,
-    advice: 'It continues automatically. A session without a past does not need to wait: send its first message with { isNew: true }.',
+    advice: 'It continues automatically. A session without a past does not need to wait. Send its first message with { isNew: true }.',
   }
 }
 

@@ -62,7 +62,7 @@ async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob
     const why = cause instanceof StoreError ? cause.message : String(cause)
     throw new StoreError(
       'store_unavailable',
-      `The message has ${numberText(blob.ref.bytes)} bytes of JSON; more than ${numberText(MAX_MESSAGE_BYTES)} must go to the side store first, and that failed. ${why} Nothing was recorded: send it again later.`,
+      `The message has ${numberText(blob.ref.bytes)} bytes of JSON; more than ${numberText(MAX_MESSAGE_BYTES)} must go to the side store first, and that failed. ${why} Nothing was recorded. Send it again later.`,
       { cause },
     )
   }

@@ -21,6 +21,6 @@ export function checkRaise<R extends Budget>(limits: R): R {
   const wrong = Object.entries({ maxUsd, maxTotalTokens }).find(
     ([, value]) => value !== undefined && !(typeof value === 'number' && value > 0),
   )
-  if (wrong) throw new RequestRefusedError('invalid_raise', `${wrong[0]} is ${String(wrong[1])}: pass a number above 0.`)
+  if (wrong) throw new RequestRefusedError('invalid_raise', `${wrong[0]} is ${String(wrong[1])}. Pass a number above 0.`)
   return limits
 }

@@ -157,7 +157,7 @@ export function checkSha256(sha256: unknown): string {
 export function withoutOptions<M extends Record<keyof M, () => Promise<unknown>>>(methods: M): M {
   const wrapped = Object.entries<() => Promise<unknown>>(methods).map(([name, method]) => {
     async function checked(given?: unknown): Promise<unknown> {
-      if (isObject(given)) throw new InvalidOptionError(`${name}() has no options: call it without arguments.`)
+      if (isObject(given)) throw new InvalidOptionError(`${name}() has no options. Call it without arguments.`)
       return method()
     }
     return [name, checked]

@@ -83,7 +83,7 @@ export function watchRun(messageId: string): RunWatch {
       return `No event for the message has arrived yet. ${why}`
     }
     if (paused?.code === 'budget_assumed') return `The session is paused: ${paused.reason ?? 'its budget may be exhausted.'}`
-    if (paused) return `The session is paused${paused.by === undefined ? '' : ` by ${paused.by}`}: unpause it.`
+    if (paused) return `The session is paused${paused.by === undefined ? '' : ` by ${paused.by}`}. Unpause it.`
     if (run === undefined || current?.run !== run) return ['The message waits for its turn.', ...(heldUp ? [heldUp] : [])].join(' ')
     if (status === 'error' && error) return `Run ${run} is held up by ${error.code}: ${error.reason}${nextIn(error)}`
     if (status === 'waiting') return `Run ${run} waits for a person or a client.`

@@ -146,7 +146,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
       if (!(cause instanceof WorkflowNotFoundError)) throw cause
       throw new InvalidMessageError(
         'no_agent',
-        `Session "${id}" is not open: name the agent, pawl.session(id, { agent }), to start or resume it.`,
+        `Session "${id}" is not open. Name the agent, pawl.session(id, { agent }), to start or resume it.`,
         { cause },
       )
     }
@@ -179,7 +179,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     } catch (cause) {
       const status = await statusOnceEnded(cause)
       if (status === 'closed') return
-      const text = `The workflow of session "${id}" ended while the session was ${status}: open it again with resume, then close it.`
+      const text = `The workflow of session "${id}" ended while the session was ${status}. Open it again with resume, then close it.`
       throw new RequestRefusedError('not_open', text, { cause })
     }
   }

@@ -23,9 +23,9 @@ const OPTIONS = options({ at: integer(1).optional(), all: where<true>((value) =>
 /** Checks which values of a slice to read. @throws InvalidOptionError. */
 export function checkReading(slice: Slice, given: unknown = {}): { at?: number | undefined; all?: true | undefined } {
   if (!slice?.on || !('initial' in slice))
-    throw new InvalidOptionError('The first argument of slice() is not a slice: create it with defineSlice.')
+    throw new InvalidOptionError('The first argument of slice() is not a slice. Create it with defineSlice.')
   const { at, all } = checkOptions(OPTIONS, given)
-  if (at !== undefined && all) throw new InvalidOptionError('at and all are mutually exclusive: pass only one of them.')
+  if (at !== undefined && all) throw new InvalidOptionError('at and all are mutually exclusive. Pass only one of them.')
   return { at, all }
 }
 

@@ -155,7 +155,7 @@ async function regenerate(call: Asked): Promise<Opening> {
   const run = outline.events.findLast((event) => event.type === 'run_started')?.seq ?? 0
   const isNewest = outline.events.some((event) => event.seq > run && event.type === 'turn_started' && event.takes.includes(said))
   if (!isNewest) {
-    throw new ServiceError('not_newest', 409, 'Only the newest answer can be regenerated: edit the older message, or roll back to it.')
+    throw new ServiceError('not_newest', 409, 'Only the newest answer can be regenerated. Edit the older message, or roll back to it.')
   }
   const { messageId } = await handle.regenerate({ by })
   const from = { message: messageId, since: newestSeq(outline) }

@@ -29,7 +29,7 @@ export function startOf(request: Request, given = 0): number {
 }
 
 function unknownCursor(what: string): ServiceError {
-  return new ServiceError('unknown_cursor', 400, `${what}: read the session again, and watch from the last event that you have read.`)
+  return new ServiceError('unknown_cursor', 400, `${what}. Read the session again, and watch from the last event that you have read.`)
 }
 
 /**

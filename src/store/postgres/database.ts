@@ -72,7 +72,7 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
   pool.on('connect', guard)
 
   async function withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
-    if (closed) throw new StoreError('store_closed', 'The side store was closed: open another one.')
+    if (closed) throw new StoreError('store_closed', 'The side store was closed. Open another one.')
     const client = await checkOut(pool)
     // A broken connection fails its statement; without a listener, its error event would end the process.
     client.on('error', ignore)

@@ -55,7 +55,7 @@ async function migrateLocked(tx: Queryable, schema: PostgresSchema): Promise<str
         await context.query(`insert into ${schema.table('migrations')} (name, breaking) values ($1, $2)`, values)
       },
       async unlogMigration() {
-        throw new StoreError('store_failed', 'Migrations only go forward: restore a backup instead.')
+        throw new StoreError('store_failed', 'Migrations only go forward. Restore a backup instead.')
       },
     },
     migrations: (await migrationNames()).map((name) => ({
@@ -103,7 +103,7 @@ export async function migrationNames(): Promise<string[]> {
   const files = await readdir(folder()).catch((cause: unknown) => {
     throw new StoreError(
       'store_failed',
-      `The migration files are not at ${folder().pathname} (was pawl bundled?): keep pawl out of the bundle, or open the store with migrate: 'off'.`,
+      `The migration files are not at ${folder().pathname} (was pawl bundled?). Keep pawl out of the bundle, or open the store with migrate: 'off'.`,
       { cause },
     )
   })

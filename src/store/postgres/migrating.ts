@@ -63,7 +63,7 @@ const OPTIONS = options({
  */
 export async function migrateStore(given: MigrateOptions): Promise<MigrateReport> {
   const { postgres, schema: name = 'pawl', appRole, namespace, check, logger, onWait } = checkOptions(OPTIONS, given)
-  if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured: set DATABASE_URL or pass the option `postgres`.')
+  if (!postgres) throw new StoreError('invalid_store_options', 'No Postgres is configured. Set DATABASE_URL or pass the option `postgres`.')
   const schema = schemaOf(name)
   const database = databaseAt(postgres, { logger, onWait })
   try {
@@ -91,7 +91,7 @@ function quoted(name: string): string {
 async function grantTo(tx: Queryable, schema: PostgresSchema, role: string): Promise<void> {
   const [found] = await tx.query('select 1 as found from pg_roles where rolname = $1', [role])
   if (!found) {
-    throw new StoreError('role_not_found', `Postgres has no role ${JSON.stringify(role)}: create it, then run the command again.`)
+    throw new StoreError('role_not_found', `Postgres has no role ${JSON.stringify(role)}. Create it, then run the command again.`)
   }
   const to = quoted(role)
   const tables = 'select, insert, update, delete'

@@ -128,7 +128,7 @@ async function lockOrCreate(
   const before = startsOver ? { seq: first.seq - 1, digest: first.prev } : { seq: 0, digest: '' }
   if (first.seq !== before.seq + 1) throw gap(0, first.seq)
   if (event.type !== 'session_started') {
-    throw new StoreError('invalid_events', `A session begins with session_started, not with ${event.type}: flush its events from seq 1.`)
+    throw new StoreError('invalid_events', `A session begins with session_started, not with ${event.type}. Flush its events from seq 1.`)
   }
   return (await createSession(tx, schema, key, { epoch, ...before }, event)) ?? lockSession(tx, schema, key, writer)
 }
@@ -245,5 +245,5 @@ function reopenedSeq(head: StoredHead, entries: readonly ParsedEntry[]): number 
 }
 
 function gap(head: number, first: number): StoreError {
-  return new StoreError('gap', `The store ends at event ${head}, but the flush begins at ${first}: flush from event ${head + 1}.`)
+  return new StoreError('gap', `The store ends at event ${head}, but the flush begins at ${first}. Flush from event ${head + 1}.`)
 }

@@ -22,7 +22,7 @@ export function parsed(entry: LogEntry, problem?: string): ParsedEntry {
     // The check below reports it.
   }
   if (exact === null || typeof exact !== 'object' || exact.seq !== entry.seq || typeof exact.type !== 'string') {
-    throw new StoreError('invalid_events', `The text of entry ${entry.seq} is not event ${entry.seq}: flush the event's own JSON.`)
+    throw new StoreError('invalid_events', `The text of entry ${entry.seq} is not event ${entry.seq}. Flush the event's own JSON.`)
   }
   const { event, adjusted } = soundEvent(exact)
   if (problem !== undefined) adjusted.push({ member: '', was: '', stored: '', problem })

@@ -33,7 +33,7 @@ export async function flush(
     throw new StoreError(
       'foreign_epoch',
       `Events ${strays[0]?.seq} to ${strays.at(-1)?.seq} of session ${sessionId} come from execution chain ${epoch}, ` +
-        `but the store holds chain ${head.epoch} up to ${head.seq}. They were set aside in stray_events: check which chain is right.`,
+        `but the store holds chain ${head.epoch} up to ${head.seq}. They were set aside in stray_events. Check which chain is right.`,
     )
   }
   return head

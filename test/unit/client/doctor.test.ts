@@ -101,7 +101,7 @@ describe('the doctor', () => {
       'a breaking migration',
       judgeSchema({ ...SCHEMA, newer: ['0009_y'], breaking: ['0009_y'] }, 'pawl', 'default'),
       'fail',
-      /0009_y.*Update pawl: this release/,
+      /0009_y.*Update pawl. This release/,
     ],
     ['clocks that agree', judgeClocks({ Postgres: { theirs: NOW + 40, ours: NOW } }), 'ok', /Postgres \+40 ms/],
     ['a clock that is behind', judgeClocks({ Temporal: { theirs: NOW - 9_000, ours: NOW } }), 'warn', /Temporal -9 s.*NTP/],

@@ -20,7 +20,7 @@ it.each<[string, () => unknown, string]>([
   [
     'no handler',
     () => nodeListener(5 as never),
-    'The first argument of nodeListener() must be a handler: pass the result of createHandler()',
+    'The first argument of nodeListener() must be a handler. Pass the result of createHandler()',
   ],
 ])('a listener is refused with %s', (_, declare, message) => {
   const refusal = { name: 'InvalidOptionError', code: 'invalid_option', message: expect.stringContaining(message) }

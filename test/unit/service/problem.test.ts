@@ -6,7 +6,7 @@ import { SUGGESTIONS } from '../../../src/session/suggestions.ts'
 
 describe('a problem', () => {
   it.each([
-    [new SessionNotFoundError('s'), 'There is no session "s": check its id, or start it with `POST /v1/sessions`.'],
+    [new SessionNotFoundError('s'), 'There is no session "s". Check its id, or start it with `POST /v1/sessions`.'],
     [new SessionNotFoundError('s', { where: 'store' }), '; `GET /v1/sessions/{session}` says what it waits for.'],
     [
       new RunFailedError({ code: 'max_turns', reason: 'Too many turns.', strategy: 'continue_run' }),
@@ -21,8 +21,8 @@ describe('a problem', () => {
       'Raise the budget (`POST /v1/sessions/{session}/raise`).',
     ],
     [
-      new RequestRefusedError('not_open', 'The session ended: open it again with resume, then close it.'),
-      'open it again with `POST /v1/sessions/{session}/resume`, then close it.',
+      new RequestRefusedError('not_open', 'The session ended. Open it again with resume, then close it.'),
+      'Open it again with `POST /v1/sessions/{session}/resume`, then close it.',
     ],
   ])('a problem says what to do over HTTP instead of: %s', (error, said) => {
     expect(error.message).not.toContain(said)

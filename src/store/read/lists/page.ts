@@ -95,7 +95,7 @@ export function keyIn(paging: Paging, kinds: readonly KeyKind[]): Key | undefine
   if (after === undefined) return undefined
   const fits = after.length === kinds.length && after.every((part, index) => isA(kinds[index], part))
   if (fits) return after
-  throw new InvalidOptionError('The cursor does not belong to this list: start without a cursor.', { code: 'invalid_cursor' })
+  throw new InvalidOptionError('The cursor does not belong to this list. Start without a cursor.', { code: 'invalid_cursor' })
 }
 
 function isA(kind: string | undefined, part: Key[number]): boolean {
