@@ -214,7 +214,7 @@ function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: num
 function showLive(screen: Screen, answer: LiveAnswer, item: Parameters<NonNullable<FollowOptions['onLive']>>[0]): void {
   if (item.type === 'reset') {
     screen.live('')
-    if (answer.reset()) screen.print([note('(the answer was cut off here; it starts again)')])
+    if (answer.reset()) screen.print([note('(the answer broke off here; it starts again)')])
   } else if (item.delta.type === 'text') {
     const { rows, growing } = answer.add(item.delta.text)
     screen.print(rows)
