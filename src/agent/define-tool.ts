@@ -1,7 +1,7 @@
 // `defineTool`: checks and completes the declaration of a tool.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { z } from 'zod'
-import { checkOptions, duration, fn, integer, oneOf, options, text, warnOfBareLimits, where } from '../options/check.ts'
+import { checkOptions, duration, flag, fn, integer, oneOf, options, text, warnOfBareLimits, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
 import { DeclarationError } from './errors.ts'
 import { isToolName } from './names.ts'
@@ -67,13 +67,22 @@ const OPTIONS = options({
   toModel: fn<NonNullable<Tool['toModel']>>('a function of the result').optional(),
   timeout: duration().optional(),
   retry: RETRY.optional(),
+  quick: flag().optional(),
   idempotency: where<Idempotency<unknown>>(
     (value) => ['run', 'session', 'call'].includes(value as string) || typeof value === 'function',
     "'run', 'session', 'call' or a function of the input",
   ).optional(),
 })
 
-const BODY_OPTIONS = ['verify', 'onUnknown', 'settleAfter', 'verifyTimeout', 'verifyRetries', 'retry'] as const satisfies BodyOption[]
+const BODY_OPTIONS = [
+  'verify',
+  'onUnknown',
+  'settleAfter',
+  'verifyTimeout',
+  'verifyRetries',
+  'retry',
+  'quick',
+] as const satisfies BodyOption[]
 
 type NeedsApproval = (input: unknown, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>
 
@@ -96,7 +105,7 @@ function declare(given: unknown): Tool {
   const { timeout: bareTimeout, verifyTimeout, approvalTimeout } = given as Record<string, unknown>
   warnOfBareLimits(`Tool "${tool.name}"`, { timeout: bareTimeout, verifyTimeout, approvalTimeout })
   const { execute, approval, timeout: timeoutMs = DEFAULT_TIMEOUT_MS } = tool
-  const { output, verify, effectId, toModel } = tool
+  const { output, verify, effectId, toModel, quick } = tool
   const retry: RetryPolicy = retryPolicy(tool.retry)
   return {
     name: tool.name,
@@ -120,13 +129,13 @@ function declare(given: unknown): Tool {
         },
       }),
     ...(execute === 'client' ? { client: tool.timeout === undefined ? {} : { timeoutMs } } : { execute }),
-    ...defined({ output, verify, effectId, toModel }),
+    ...defined({ output, verify, effectId, toModel, quick }),
   }
 }
 
 /** The problem with options that are each valid, but not together; undefined if there is none. */
 function conflictIn(tool: z.output<typeof OPTIONS>): string | undefined {
-  const { effect, execute, approval, verify, onUnknown, idempotency } = tool
+  const { effect, execute, approval, verify, onUnknown, idempotency, quick } = tool
   const ofBody = BODY_OPTIONS.find((name) => tool[name] !== undefined)
   if (execute === 'client' && ofBody)
     return `${ofBody} is for calls that a worker executes, but a client answers calls of this tool. Omit ${ofBody}.`
@@ -137,6 +146,7 @@ function conflictIn(tool: z.output<typeof OPTIONS>): string | undefined {
   if (ofVerify && !verify) return `${ofVerify} is for tools with a verify. Add verify, or omit ${ofVerify}.`
   const ofApproval = (['approvalTimeout', 'onExpiry'] as const).find((name) => tool[name] !== undefined)
   if (ofApproval && approval === undefined) return `${ofApproval} is for tools with an approval. Add approval, or omit ${ofApproval}.`
+  if (quick !== undefined && effect !== 'read') return `quick is for 'read' tools, but this one is '${effect}'. Omit it.`
   if (idempotency !== undefined && effect === 'read') return "idempotency is for tools with an effect, but a 'read' has no key. Omit it."
   return undefined
 }

@@ -259,13 +259,18 @@ export interface BasicToolOptions<
   retry?: RetryOptions
   /** For `idempotent` and `external`: the scope within which the key is unique. Default `run`. */
   idempotency?: Unless<E, 'read', Idempotency<StandardSchemaV1.InferOutput<S>>>
+  /**
+   * For `read`, except client tools: whether calls may run as part of the model call that requests them, once the tool has proved to be
+   * quick. Default `true`. With `false`, each call is an activity of its own.
+   */
+  quick?: Unless<E, 'idempotent' | 'external', boolean>
 }
 
 /** Options without those named `K`. */
 export type Without<K extends string> = { [Option in K]?: never }
 
 /** The options that a client tool cannot have, because they concern retries and verification of what a worker executes. */
-export type BodyOption = 'verify' | 'onUnknown' | 'settleAfter' | 'verifyTimeout' | 'verifyRetries' | 'retry'
+export type BodyOption = 'verify' | 'onUnknown' | 'settleAfter' | 'verifyTimeout' | 'verifyRetries' | 'retry' | 'quick'
 
 /** What tools, hooks and agents tell the compiler about their `ctx.services`. */
 export interface NeedsServices<N extends Pick<ToolNeeds, 'services'>> {
@@ -332,6 +337,8 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   readonly verifyTimeoutMs: number
   /** How many times pawl retries a `verify` that threw. */
   readonly verifyRetries: number
+  /** Whether calls may run as part of the model call that requests them, if the tool is quick. Absent: they may, if it is a `read`. */
+  readonly quick?: boolean
   /** The body. Absent: a client answers the call. */
   execute?(input: unknown, ctx: ToolContext): unknown
   /** Present for a client tool: how many milliseconds a call waits for its answer. */

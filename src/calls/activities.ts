@@ -44,7 +44,19 @@ export interface AskModelInput extends EventsInput {
   untilServed?: true
 }
 
-export type CallModelInput = AskModelInput
+export interface CallModelInput extends AskModelInput {
+  /** The workflow accepts the results of reads beside the answer that requests them. Absent from builds that do not. */
+  rides?: true
+}
+
+/** A read that ran as part of the model call that requested it. */
+export interface Ride {
+  /** The call's position in the answer. */
+  index: number
+  /** How many milliseconds it took. */
+  ms: number
+  result: ExecuteToolResult
+}
 
 /** A request that is too large for the model. */
 export interface TooLarge {
@@ -93,6 +105,8 @@ export type CallModelResult = CallReport &
         /** The price that the Model states. */
         price?: ModelPrice
         calls: Resolution[]
+        /** The reads that ran as part of this call. A call that is not among them is an activity of its own. */
+        rides?: Ride[]
         /** Digest of the prompt that was rendered for the call; absent from workers of earlier builds. */
         promptDigest?: string
         /** Content that was left out because the provider refuses it, and what the provider said. */

@@ -74,6 +74,13 @@ export interface JobOrder<K extends JobKind = JobKind> {
   answer?: ModelAnswer
 }
 
+/** What is sent with a job beside its order. */
+export interface SentAlong {
+  along?: EventsAlong
+  /** Tools during which executors have died lately: their calls do not run as part of a model call. */
+  heldBack?: readonly string[]
+}
+
 /** Events that are sent with a job, so that it does not need to request them. */
 export interface EventsAlong {
   from: Watermark

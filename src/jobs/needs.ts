@@ -1,8 +1,10 @@
 // Dependencies of jobs, provided by their executor. It has no Temporal SDK and no database pool: the orchestrator does that part.
+import type { ExecuteToolInput } from '../calls/activities.ts'
 import type { EarlierKeys } from '../calls/reads.ts'
 import type { Agent } from '../agent/agent.ts'
 import type { Logger, Services } from '../agent/tool.ts'
-import type { AttemptSoFar, EventsAlong, JobLink, ModelAnswer } from '../calls/jobs.ts'
+import type { AttemptSoFar, JobLink, ModelAnswer, SentAlong } from '../calls/jobs.ts'
+import type { QuickTools } from './quick-tools.ts'
 import type { LargeValues } from './large-values.ts'
 import type { RateGate } from './model-call/rate-gate.ts'
 import type { SessionViews } from './session-views.ts'
@@ -16,6 +18,9 @@ export interface JobNeeds {
   earlierKeys: EarlierKeys
   gates: RateGate
   logger: Logger
+  quickTools: QuickTools
+  /** Makes the span of a tool's attempt active while it runs. */
+  inToolSpan<T>(call: Pick<Job, 'sessionId' | 'attempt'>, input: ExecuteToolInput, work: () => Promise<T>): Promise<T>
   /** This process, as people see it: `host:pid`. */
   worker: string
   /** Whether a body that ignores its timeout is ended by killing its process. If so, nothing else may end it. */
@@ -23,11 +28,10 @@ export interface JobNeeds {
 }
 
 /** The running job. */
-export interface Job {
+export interface Job extends SentAlong {
   sessionId: string
   executionId: string
   attempt: AttemptSoFar
   link: JobLink
-  along?: EventsAlong
   answer?: ModelAnswer
 }

@@ -17,6 +17,15 @@ export const MAX_UNREPORTED = 50
 /** The code of an attempt that never sent a heartbeat. From a call's second attempt on, such an attempt has not begun. */
 const UNREPORTED = 'not_begun'
 
+/** The class of an attempt at a read that did not end as part of the model call. */
+const LEFT_MODEL_CALL = 'LeftModelCall'
+
+/** A read's first attempt, as part of the model call, that has no result: the next one follows at once and does not count as a retry. */
+export function leftModelCall(why: string, worker: string): FailedAttempt {
+  const message = `${why} The call continues on its own.`
+  return { attempt: 1, class: LEFT_MODEL_CALL, message, retryable: true, nextDelayMs: 0, worker }
+}
+
 /** The lost attempt as a row of `errors`. `report`: the last one of the activity, if there was one. */
 export function lostAttempt(
   attempt: number,
@@ -89,7 +98,10 @@ export function addAttempt(tally: AttemptTally, attempt: FailedAttempt): boolean
   return true
 }
 
-/** Counts how an attempt ended, in place. The `neighbour` of a call for which its worker was killed does not count against its own call. */
+/**
+ * Counts how an attempt ended, in place. Neither the `neighbour` of a call for which its worker was killed nor a read that left its model
+ * call counts against its own call.
+ */
 export function countFate(tally: AttemptTally, fate: ReturnType<typeof fateOf>): void {
   if (fate === 'death') tally.deaths += 1
   else if (fate === 'failure') tally.failures += 1
@@ -101,8 +113,17 @@ export function hasDiedTooOften({ deaths }: AttemptTally): boolean {
   return deaths >= MAX_DEATHS
 }
 
-/** Whether the attempt died with its worker, threw, never began, or was the `neighbour` of a call for which its worker was killed. */
-export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unreported' | 'neighbour' {
+/** Whether an attempt of the call was lost: an executor may have died because of what that attempt did. */
+export function followsLoss({ deaths, unreported = 0 }: AttemptTally, failed: readonly FailedAttempt[]): boolean {
+  return deaths + unreported > 0 || failed.some((attempt) => fateOf(attempt) !== 'failure')
+}
+
+/**
+ * Whether the attempt died with its worker, threw, never began, left its model call, or was the `neighbour` of a call for which its worker
+ * was killed.
+ */
+export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unreported' | 'neighbour' | 'left' {
+  if (attempt.class === LEFT_MODEL_CALL) return 'left'
   if (attempt.class !== 'WorkerDied' && attempt.class !== 'HeartbeatTimeout') return 'failure'
   if (attempt.code === UNREPORTED) return 'unreported'
   return attempt.code === 'neighbour' ? 'neighbour' : 'death'

@@ -397,6 +397,8 @@ function toolSpans(tracked: Tracked, event: OfTool, { contents }: ProjectOptions
   if (attempt === undefined) return []
   call.attempts = attempt
   const { startedAt = call.nextAt } = event.type === 'tool_completed' ? event : {}
+  // A read that was part of the model call ran before its request was recorded.
+  const isRide = call.nextAt === event.at
   const made = span(
     tracked,
     event,
@@ -405,7 +407,7 @@ function toolSpans(tracked: Tracked, event: OfTool, { contents }: ProjectOptions
       name: `execute_tool ${tool}`,
       kind: 'internal',
       // The executor's clock differs from the workflow's.
-      startedAt: Math.max(startedAt, call.nextAt),
+      startedAt: Math.max(startedAt, isRide ? (tracked.open?.turn?.startedAt ?? event.at) : call.nextAt),
       attributes: { ...toolAttributes(callId, tool, attempt), ...outcomeOf(event), ...(contents && contentsOf(call, event)) },
     },
   )

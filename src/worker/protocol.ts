@@ -1,7 +1,7 @@
 // Messages between an orchestrator and its executors over a local socket, between both and their parent, and in a preflight. Only types.
 import type { EarlierKeys, ReadTarget, ValueSource } from '../calls/reads.ts'
 import type { CrossingError } from './errors.ts'
-import type { EventsAlong, JobOrder, ModelAnswer, JobOutcome, TimedRequest } from '../calls/jobs.ts'
+import type { JobOrder, ModelAnswer, JobOutcome, SentAlong, TimedRequest } from '../calls/jobs.ts'
 import type { SliceSnapshot } from '../session/slices/slices.ts'
 import type { BlobRef, Resolution } from '../session/call-facts.ts'
 import type { LogEntry, Watermark } from '../session/events.ts'
@@ -19,7 +19,7 @@ import type { PreflightWarning } from './preflight-report.ts'
 
 /** Messages to an executor. */
 export type ToExecutor =
-  | { type: 'job'; job: string; order: JobOrder; along?: EventsAlong }
+  | ({ type: 'job'; job: string; order: JobOrder } & SentAlong)
   /** `moved`: another executor runs the job, and this one's answer is no longer needed. */
   | { type: 'stop'; job: string; why: 'cancelled' | 'lost' | 'moved' }
   | { type: 'answer'; request: number; value: unknown }

@@ -1,11 +1,12 @@
 // The loop of an open session: calls `decide`, carries out the decision and records the outcome, until the session closes or continues as
 // new.
 import { condition, sleep } from '@temporalio/workflow'
+import type { Ride } from '../calls/activities.ts'
 import { deadlinesInInbox } from '../session/deadlines.ts'
 import { decide, type SessionStep } from '../session/decide.ts'
 import { isHeldUp } from '../session/pause.ts'
 import type { Start } from '../session/protocol/start.ts'
-import type { RunState } from '../session/state.ts'
+import type { CallState, RunState } from '../session/state.ts'
 import { startContinuing } from './continuing.ts'
 import { callModel } from './model-call/model-call.ts'
 import { endRun, failRun, hasRunInProgress, nextStep, type Session } from './open-session.ts'
@@ -131,7 +132,7 @@ function isBetweenTurns(decision: SessionStep): boolean {
 }
 
 async function carryOut(session: Session, decision: Exclude<SessionStep, { do: 'wait' }>): Promise<void> {
-  const { journal, serving, pacing, alarms, late, waits, inherited, flushing } = session
+  const { journal, inherited, flushing } = session
   switch (decision.do) {
     case 'start_run': {
       const { messageId, intent } = decision.message
@@ -152,6 +153,8 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
         if (called.end === 'failed') failRun(session, run.run, called)
         if (called.end === 'stopped' && called.by) stopByHook(session, run.run, called.by)
         if (called.end === 'held_up') pauseForBudget(session, called)
+        // Even if the run is being stopped: the calls have ended.
+        if (called.end === 'completed' && called.rides.length > 0) await recordRides(session, called.rides)
       })
     case 'ask':
       return askFor(session, decision.calls)
@@ -159,11 +162,7 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
       return expire(session, decision.call)
     case 'run_calls':
       if (session.stopping.isRequested()) inherited.settle(journal, decision.calls)
-      return inRun(session, async (run) => {
-        await Promise.all(
-          decision.calls.map((call) => runToolCall({ journal, serving, pacing, run, alarms, late, waits, inherited }, call)),
-        )
-      })
+      return inRun(session, (run) => runCalls(session, run, decision.calls))
     case 'end_hooks':
       return runEndHooks(session, decision)
     case 'complete_run': {
@@ -181,6 +180,24 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
       }
       flushing.nudge()
   }
+}
+
+async function runCalls(session: Session, run: RunState, calls: readonly CallState[], rides: readonly Ride[] = []): Promise<void> {
+  const { journal, serving, pacing, alarms, late, waits, inherited } = session
+  const turn = { journal, serving, pacing, run, alarms, late, waits, inherited }
+  await Promise.all(calls.map((call) => runToolCall(turn, call, rideOf(call, rides)?.result)))
+}
+
+/** Records the reads that ran as part of the model call. Those without a result continue as activities. */
+async function recordRides(session: Session, rides: readonly Ride[]): Promise<void> {
+  const { current: run } = session.journal.state
+  if (!run) return
+  const calls = run.calls.filter((call) => rideOf(call, rides))
+  await runCalls(session, run, calls, rides)
+}
+
+function rideOf({ index }: CallState, rides: readonly Ride[]): Ride | undefined {
+  return rides.find((ride) => ride.index === index)
 }
 
 /** A stop finds no step to end. Calls of an execution that could not be replayed may have been in progress. */

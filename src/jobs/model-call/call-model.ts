@@ -5,9 +5,8 @@ import type { Agent } from '../../agent/agent.ts'
 import { builtInTools } from '../../agent/built-in-tools.ts'
 import type { ModelRequest, ToolDefinition } from '../../agent/model.ts'
 import type { AgentContext } from '../../agent/tool.ts'
-import type { Resolution } from '../../session/call-facts.ts'
 import { type HookOutcome, type HookRun, saidBy } from '../../session/hooks/hooks.ts'
-import type { JsonObject } from '../../session/json.ts'
+import { jsonBytes, type JsonObject } from '../../session/json.ts'
 import { hasBudget } from '../../session/spending/spend.ts'
 import { costOfNote } from '../../session/spending/spend-notes.ts'
 import { messagesFor, systemTextsOf } from '../../session/transcript/model-messages.ts'
@@ -15,7 +14,7 @@ import { type Transcript, withAnswers } from '../../session/transcript/transcrip
 import { agentContext } from '../agent-context.ts'
 import { afterFailure, askModel, spentWith } from './ask-model.ts'
 import { callBudget, continuing, costOfAnswer } from './call-budget.ts'
-import { cutCall } from './check-response.ts'
+import { cutCall, MAX_ANSWER_BYTES } from './check-response.ts'
 import { contextProblem } from '../context-check.ts'
 import type { ModelAnswer } from '../../calls/jobs.ts'
 import { type CallDeadline, signalUntil } from './deadline.ts'
@@ -28,6 +27,7 @@ import { hookRoom, type HookRunner } from '../run-hooks.ts'
 import { resolveCall } from '../tool-call/resolve.ts'
 import { askWithoutRefused } from './refused-content.ts'
 import { CompactionDue, sizing } from './request-size.ts'
+import { mayRide, type Requested, rideReads, takesRides } from './riding-reads.ts'
 import { outputMissing } from './run-output.ts'
 import type { FoldedSession } from '../session-views.ts'
 import { defined } from '../../session/defined.ts'
@@ -78,14 +78,17 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     const { hooks: _, ...answered } =
       job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, gates: needs.gates, worker: needs.worker, hooks: before.runs }))
     if (isBudgeted) paid = costOfAnswer(answered)
-    const { calls, runs } = await resolveCalls(agent, answered, input, view, runner, needs.earlierKeys)
+    const { requested, runs } = await resolveCalls(agent, answered, input, view, runner, needs.earlierKeys)
+    const calls = requested.map(({ resolution }) => resolution)
     const outputProblem = agent.output && isFinal(answered) ? outputMissing(answered.stopReason) : undefined
     const ofAnswer = outputProblem === undefined ? [...runs, ...(await runHooksOfFinal(runner, answered, calls, turn))] : runs
+    const rides = takesRides(job, input) && mayRide(agent, calls, needs, job.heldBack)
     return {
       kind: 'completed',
       attempt: job.attempt.number,
       ...answered,
       calls,
+      ...(rides && { rides: await rideReads(needs, requested, { agent, job, input, view, room: roomBeside(answered) }) }),
       ...(ofAnswer.length > 0 && { hooksOfAnswer: ofAnswer }),
       ...defined({ outputProblem }),
       ...(isEmpty(state.current?.metadata) && !isEmpty(metadata) && { metadata }),
@@ -170,7 +173,7 @@ async function resolveCalls(
   { state: { keysOf, current, origin }, transcript: { keys: completed } }: FoldedSession,
   runner: HookRunner,
   earlierKeys: EarlierKeys,
-): Promise<{ calls: Resolution[]; runs: HookOutcome[] }> {
+): Promise<{ requested: Requested[]; runs: HookOutcome[] }> {
   const { ctx } = runner
   const { sessionId } = ctx
   const earlier = origin && ((key: string) => earlierKeys(sessionId, key))
@@ -191,8 +194,13 @@ async function resolveCalls(
         ...defined({ keysOf }),
       }
       const { runs, input, verdict } = await runHooksOfCall(runner, agent, call, asked.length)
-      return { resolution: await resolveCall(agent, { ...call, input }, { completed, earlier, ctx, verdict }), runs }
+      return { resolution: await resolveCall(agent, { ...call, input }, { completed, earlier, ctx, verdict }), input, runs }
     }),
   )
-  return { calls: resolved.map(({ resolution }) => resolution), runs: resolved.flatMap(({ runs }) => runs) }
+  return { requested: resolved, runs: resolved.flatMap(({ runs }) => runs) }
+}
+
+/** Bytes for the results of reads: with the answer, they are one activity's result. */
+function roomBeside({ content }: ModelAnswer): number {
+  return MAX_ANSWER_BYTES - jsonBytes(content)
 }

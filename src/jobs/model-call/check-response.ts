@@ -24,8 +24,8 @@ export interface CheckedResponse {
   notes: string[]
 }
 
-/** An answer and its calls' resolutions must fit into an activity's result, even if a codec expands them; the server's limit is 2 MB. */
-const MAX_ANSWER_BYTES = 1_000_000
+/** An answer, its calls' resolutions and the results of riding reads must fit into an activity's result, even if a codec expands them; the server's limit is 2 MB. */
+export const MAX_ANSWER_BYTES = 1_000_000
 /** More tokens than any call can use. */
 const MAX_TOKENS = 1e12
 const MAX_NAME = 200

@@ -50,7 +50,7 @@ export async function runBody<T>({ timeoutMs, stop, abandonAfterMs }: BodyBounds
  * that this call waits for may have arrived already, so the time is added to its limit.
  * It is measured by a clock that cannot be set. Returns the function that cancels it.
  */
-function afterUnblocked(ms: number, act: () => void): () => void {
+export function afterUnblocked(ms: number, act: () => void): () => void {
   let timer: NodeJS.Timeout
   const arm = (waitMs: number): void => {
     const due = performance.now() + waitMs

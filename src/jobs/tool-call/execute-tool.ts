@@ -53,10 +53,29 @@ export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolI
     return { kind: 'not_begun', attempt: before, ...other }
   }
   if (input.untilServed) return { kind: 'not_begun', attempt: before }
+  const { result } = await attempt(needs, served.tool, input, { ...job, slices })
+  return result
+}
+
+/**
+ * Makes an attempt at a call of this build's tool, and measures a read. `early`: the outcome if that is known before the body's own, which
+ * nothing waits for then.
+ */
+export async function attempt(
+  needs: JobNeeds,
+  tool: Tool,
+  input: ExecuteToolInput,
+  job: JobWithSlices,
+  early?: Promise<ExecuteToolResult>,
+): Promise<{ result: ExecuteToolResult; ms: number }> {
   const failed = [...job.attempt.failed]
   const notes = notesOf(job.attempt, job.link)
-  const result = await execute(needs, served.tool, input, { ...job, slices, attempt: { ...job.attempt, failed } }, notes)
-  return { ...result, ...(failed.length > 0 && { failed }), ...notes.said() }
+  const since = performance.now()
+  const body = execute(needs, tool, input, { ...job, attempt: { ...job.attempt, failed } }, notes)
+  const result = await (early ? Promise.race([body, early]) : body)
+  const ms = Math.round(performance.now() - since)
+  if (tool.effect === 'read' && result.kind !== 'interrupted') needs.quickTools.took(input.agent, tool.name, ms)
+  return { result: { ...(failed.length > 0 && { failed: [...failed] }), ...result, ...notes.said() }, ms }
 }
 
 /** The call's id, from the position of its request. */

@@ -1,13 +1,16 @@
 // Makes the span of a job active while it runs, so that spans of user code have it as their parent. The span itself is exported elsewhere.
 // Loaded only when traces are on.
-import type { JobInput, JobKind, JobOrder } from '../../calls/jobs.ts'
+import type { JobInput, JobKind, JobOrder, Ticket } from '../../calls/jobs.ts'
 import { callIdOf } from '../../session/ids.ts'
 import { type SpanSubject, spanOf, type Stretch } from '../../telemetry/ids.ts'
 import { isSampled } from '../../telemetry/sampling.ts'
 import { type SpanSettings, tracePackages } from '../telemetry-settings.ts'
 
+/** What tells a job's span. */
+export type SpanOrder = Pick<JobOrder, 'kind' | 'input' | 'attempt'> & { ticket: Pick<Ticket, 'sessionId'> }
+
 /** Runs a job's work. */
-export type ActiveSpans = <T>(order: JobOrder, work: () => Promise<T>) => Promise<T>
+export type ActiveSpans = <T>(order: SpanOrder, work: () => Promise<T>) => Promise<T>
 
 /** Loads only OpenTelemetry's API. Resolves to undefined if the orchestrator exports no spans because its packages are missing. */
 export async function activeSpans({ share, protocol, isImplied }: SpanSettings): Promise<ActiveSpans | undefined> {
@@ -32,7 +35,7 @@ function isInstalled(name: string): boolean {
 }
 
 /** The stretch and the span that a job belongs to. Jobs outside a run's steps belong to no span. */
-function placeOf({ kind, input, attempt, ticket: { sessionId } }: JobOrder): { of: Stretch; about: SpanSubject } | undefined {
+function placeOf({ kind, input, attempt, ticket: { sessionId } }: SpanOrder): { of: Stretch; about: SpanSubject } | undefined {
   switch (kind) {
     case 'callModel': {
       const { run, stretch, turn } = input as JobInput<'callModel'>

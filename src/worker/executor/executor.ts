@@ -7,10 +7,13 @@ import { AttemptLost } from '../../calls/errors.ts'
 import { carryOut } from '../../jobs/index.ts'
 import { largeValues } from '../../jobs/large-values.ts'
 import type { JobNeeds } from '../../jobs/needs.ts'
+import { measureTools, NO_QUICK_TOOLS } from '../../jobs/quick-tools.ts'
 import { sessionViews } from '../../jobs/session-views.ts'
+import { defined } from '../../session/defined.ts'
 import type { Channel } from '../channel.ts'
 import type { BodyWatch } from '../parent-watch.ts'
 import type { FromExecutor, ToExecutor } from '../protocol.ts'
+import { quickReads } from '../quick-reads.ts'
 import { answerStreams } from './answer-stream.ts'
 import type { ActiveSpans } from './active-spans.ts'
 import { orchestratorLine } from './line.ts'
@@ -80,6 +83,8 @@ export function startExecutor({
       refused: (key, forMs, isHeader) => line.post({ type: 'refused', key, forMs, isHeader }),
       accepted: (key) => line.post({ type: 'accepted_at_gate', key }),
     },
+    quickTools: quickReads() ? measureTools() : NO_QUICK_TOOLS,
+    inToolSpan: ({ sessionId, attempt }, input, work) => spans({ kind: 'executeTool', input, attempt, ticket: { sessionId } }, work),
     logger,
     worker,
     killsOverdue: ownProcess,
@@ -126,7 +131,7 @@ export function startExecutor({
     }
   }
 
-  async function run({ job, order, along }: ToExecutor & { type: 'job' }): Promise<void> {
+  async function run({ job, order, along, heldBack }: ToExecutor & { type: 'job' }): Promise<void> {
     const one: HeldJob = { order, stop: new AbortController(), begun: false, keepMs: keepMsOf(order) }
     held.set(job, one)
     line.post({ type: 'accepted', job })
@@ -142,7 +147,7 @@ export function startExecutor({
               executionId: order.ticket.executionId,
               attempt: order.attempt,
               link: linkTo(job, one, { line, bodies, streamOf }),
-              ...(along && { along }),
+              ...defined({ along, heldBack }),
               ...(order.answer && { answer: order.answer }),
             },
             order.input,

@@ -20,8 +20,8 @@ import { defined } from '../../session/defined.ts'
 /** How many times other builds are tried before the call uses another build's resolution. */
 const ASKS_BEFORE_NEW_RESOLUTION = 4
 
-/** Runs one requested call to its end. */
-export async function runToolCall(turn: Turn, requested: CallState): Promise<void> {
+/** Runs one requested call to its end. `ridden`: the outcome of its first attempt, if that was part of the model call. */
+export async function runToolCall(turn: Turn, requested: CallState, ridden?: ExecuteToolResult): Promise<void> {
   const { journal, run } = turn
   const { callId, resolution, input = null } = requested
   const where = { run: run.run, turn: run.turn, callId, tool: resolution.tool }
@@ -30,10 +30,12 @@ export async function runToolCall(turn: Turn, requested: CallState): Promise<voi
     noAttempts({ attempts: requested.attempts }),
   )
   let call: WorkflowCall = { ...where, input, resolution }
+  let first = ridden
   if (requested.status === 'requested') issue(journal, call)
   while (await admitted(turn, requested, call)) {
     if (resolution.builtIn) return answerBuiltIn(journal, call)
-    const newResolution = await execute(turn, call, attempts, startProgress(journal, where, requested.progress))
+    const newResolution = await execute(turn, call, attempts, startProgress(journal, where, requested.progress), first)
+    first = undefined
     turn.waits.end(callId)
     if (!newResolution) return
     const { effect } = call.resolution
@@ -110,7 +112,13 @@ async function untilServed(turn: Turn, call: WorkflowCall): Promise<void> {
 }
 
 /** Executes the call to its end; returns another build's resolution if no build has the tool as it was resolved. */
-async function execute(turn: Turn, call: WorkflowCall, attempts: Attempts, progress: ReportedProgress): Promise<Resolution | undefined> {
+async function execute(
+  turn: Turn,
+  call: WorkflowCall,
+  attempts: Attempts,
+  progress: ReportedProgress,
+  ridden: ExecuteToolResult | undefined,
+): Promise<Resolution | undefined> {
   const { journal, serving, pacing, inherited } = turn
   const { resolution } = call
   const where = whereOf(call)
@@ -122,8 +130,10 @@ async function execute(turn: Turn, call: WorkflowCall, attempts: Attempts, progr
   const failInterrupted = (): undefined =>
     fail('interrupted', attempts.used.attempts > 0 && resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
 
+  let ride = ridden
   for (;;) {
     let result: ExecuteToolResult
+    const isRide = ride !== undefined
     try {
       const events = eventsOf(journal)
       const input = {
@@ -134,7 +144,8 @@ async function execute(turn: Turn, call: WorkflowCall, attempts: Attempts, progr
         ...defined({ progress: progress.last }),
       }
       const { executeTool } = toolCalls(resolution, asks === 0 ? 'first' : 'again', summaryOf(call.tool, attempts.used))
-      result = answerIn(await (inherited.call(call.callId) ?? pacing.schedule(input, executeTool)))
+      result = answerIn(await (ride ?? inherited.call(call.callId) ?? pacing.schedule(input, executeTool)))
+      ride = undefined
     } catch (error) {
       const lost = whyLost(error)
       if (lost.how === 'cancelled') return failInterrupted()
@@ -174,6 +185,8 @@ async function execute(turn: Turn, call: WorkflowCall, attempts: Attempts, progr
         return
       case 'again':
         serving.served()
+        // A read that left its model call need not wait.
+        if (isRide && result.afterMs === 0) continue
         if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return failInterrupted()
         continue
       case 'not_begun':

@@ -1,5 +1,6 @@
 // One model call of a turn, and the compaction that it may need first.
-import type { CallModelResult, NoAnswer } from '../../calls/activities.ts'
+import { patched } from '@temporalio/workflow'
+import type { CallModelResult, NoAnswer, Ride } from '../../calls/activities.ts'
 import { defined } from '../../session/defined.ts'
 import { noAttempts } from '../../session/attempts.ts'
 import type { BudgetRaise } from '../../session/spending/spend.ts'
@@ -12,7 +13,8 @@ import type { Failure, Session } from '../open-session.ts'
 
 /** How a model call ended; `model_completed` itself is in the journal. */
 export type ModelCallEnd =
-  | { end: 'completed' }
+  /** `rides`: the results of reads that ran as part of it. */
+  | { end: 'completed'; rides: readonly Ride[] }
   /** A cost that had to be assumed leaves too little of the budget. */
   | { end: 'held_up'; reason: string; raise: BudgetRaise[] | undefined }
   | { end: 'stopped'; by?: { hook: string; reason: string } }
@@ -29,13 +31,13 @@ export function callModel(session: Session, run: RunState): Promise<ModelCallEnd
       (error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }),
       noAttempts({ attempts: run.modelAttempts, unexpected: journal.state.unexpected }),
     ),
-    schedule: (activities, input) => inherited.model(number, turn) ?? activities.callModel(input),
+    schedule: (activities, input) => inherited.model(number, turn) ?? activities.callModel({ ...input, rides: true }),
     note: (result) => recordHooks(journal, number, result.hooks),
     answered(result) {
       switch (result.kind) {
         case 'completed':
           recordAnswer(session, run, result)
-          return { end: 'completed' }
+          return { end: 'completed', rides: ridesIn(result) }
         case 'stopped':
           return { end: 'stopped', by: { hook: result.hook, reason: result.reason } }
         case 'compact':
@@ -43,6 +45,11 @@ export function callModel(session: Session, run: RunState): Promise<ModelCallEnd
       }
     },
   })
+}
+
+/** A worker of another build may have carried out this history, and made the calls again as activities. */
+function ridesIn({ rides = [] }: { rides?: readonly Ride[] }): readonly Ride[] {
+  return rides.length > 0 && patched('riding-reads') ? rides : []
 }
 
 function recordAnswer(

@@ -12,6 +12,8 @@ export interface Deaths {
   isEmpty(): boolean
   /** The deaths that the order's code may have caused since it last ended well. */
   of(order: JobOrder): number
+  /** The tools during whose calls executors have died, in the session or in any. */
+  toolsOf(sessionId: string): string[]
   /** An executor died while it was running these. */
   count(guilty: readonly JobOrder[]): void
   /** The order's code was not the cause, or no longer is. */
@@ -39,6 +41,13 @@ export function countDeaths(): Deaths {
       const tool = isTool(order) ? ofTools.get(codeOf(order)) : undefined
       return Math.max(ofSessions.get(inSession(order)) ?? 0, tool?.always.size === 0 ? tool.count : 0)
     },
+    toolsOf(sessionId) {
+      const keys = [
+        ...ofTools.keys(),
+        ...[...ofSessions.keys()].filter((key) => key.startsWith(`${sessionId} `)).map((key) => key.slice(sessionId.length + 1)),
+      ]
+      return [...new Set(keys.flatMap((key) => (key.startsWith(EXECUTED) ? key.slice(EXECUTED.length) : [])))]
+    },
     count(guilty) {
       for (const key of new Set(guilty.map(inSession))) ofSessions.set(key, (ofSessions.get(key) ?? 0) + 1)
       const tools = guilty.filter(isTool)
@@ -63,5 +72,7 @@ const isTool = ({ ticket }: JobOrder): boolean => 'tool' in ticket.subject
 
 /** The code that a job runs. It is not the call's id, because a call that is made again has another one. */
 const codeOf = ({ kind, ticket: { subject } }: JobOrder): string => `${kind} ${'tool' in subject ? subject.tool : ''}`
+
+const EXECUTED = 'executeTool '
 
 const inSession = (order: JobOrder): string => `${order.ticket.sessionId} ${codeOf(order)}`

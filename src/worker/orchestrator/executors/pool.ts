@@ -245,7 +245,8 @@ export function startPool(needs: PoolNeeds): Pool {
     const placed = place(executor, { id: randomUUID(), ...job, isAccepted: false })
     const { assignment } = placed
     const along = needs.eventsFor(executor, order)
-    executor.channel.send({ type: 'job', job: assignment.id, order, ...(along && { along }) })
+    const heldBack = order.kind === 'callModel' ? quarantine.heldBack(order) : []
+    executor.channel.send({ type: 'job', job: assignment.id, order, ...defined({ along }), ...(heldBack.length > 0 && { heldBack }) })
     const look = (): void => {
       if (assignment.isAccepted || executor.assignments.get(assignment.id) !== assignment) return
       executor.isSilent = true

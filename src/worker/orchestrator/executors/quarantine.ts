@@ -50,6 +50,8 @@ export interface Quarantine {
   allowed(order: JobOrder): Executor[]
   /** Resolves to true as soon as there is one, or to false if there is none after a while, or it is stopped. Suspects also take turns. */
   turn(order: JobOrder, stopped: AbortSignal): Promise<boolean>
+  /** Tools that executors have died of, in the order's session or in any: outside of their own jobs, nothing could isolate them. */
+  heldBack(order: JobOrder): string[]
   /** The order has been assigned to the executor. */
   placed(order: JobOrder, executor: Executor): void
   /** An executor was connected. */
@@ -224,6 +226,7 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
       if (!isSuspect(order) && allowed(order).length > 0) return true
       return inTurn({ order, since: steadyNow(), look: () => undefined }, stopped)
     },
+    heldBack: ({ ticket }) => (deaths.isEmpty() ? [] : deaths.toolsOf(ticket.sessionId)),
     placed(order, executor) {
       if (!isSuspect(order)) {
         // It was lent: the next executor to start is kept instead.

@@ -1,6 +1,6 @@
 // Measures jobs: how long requests to models and tool bodies take, deaths of executors, and how soon a call runs again.
 import { LRUCache } from 'lru-cache'
-import type { AskModelInput, ExecuteToolInput, ExecuteToolResult } from '../../../calls/activities.ts'
+import type { AskModelInput, CallModelResult, ExecuteToolInput, ExecuteToolResult } from '../../../calls/activities.ts'
 import { type JobOrder, nameOfSubject, type TimedRequest } from '../../../calls/jobs.ts'
 import type { Labels } from '../../../telemetry/instruments.ts'
 import { modelLabels } from '../../../telemetry/measure.ts'
@@ -37,10 +37,23 @@ export function measureJobs(record: Recorder): MeasuredJobs {
   }
 
   function ended({ order, entered }: Assignment, how: AssignmentEnd): void {
+    if (order.kind === 'callModel') return ridesEnded(order, how)
     if (order.kind !== 'executeTool' || !entered || how.end === 'moved') return
     const { agent, resolution } = order.input as ExecuteToolInput
-    const labels = { 'gen_ai.agent.name': agent, 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': resolution.tool }
-    record('gen_ai.execute_tool.duration', (steadyNow() - entered.at) / MS, { ...labels, ...errorLabels(errorIn(how)) })
+    bodyEnded(agent, resolution.tool, steadyNow() - entered.at, errorIn(how))
+  }
+
+  function ridesEnded({ input }: JobOrder, how: AssignmentEnd): void {
+    if (how.end !== 'done' || how.outcome.kind !== 'answered') return
+    const answer = how.outcome.result as CallModelResult
+    if (answer.kind !== 'completed') return
+    const { calls, rides = [] } = answer
+    for (const { index, ms, result } of rides) bodyEnded((input as AskModelInput).agent, calls[index]?.tool ?? '', ms, errorOf(result))
+  }
+
+  function bodyEnded(agent: string, tool: string, ms: number, error: string | undefined): void {
+    const labels = { 'gen_ai.agent.name': agent, 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': tool }
+    record('gen_ai.execute_tool.duration', ms / MS, { ...labels, ...errorLabels(error) })
   }
 
   function died({ draining, killed }: Executor, held: readonly Assignment[]): void {
@@ -65,7 +78,10 @@ function errorIn(how: AssignmentEnd): string | undefined {
   if (how.end === 'died') return 'WorkerDied'
   if (how.end !== 'done') return undefined
   if (how.outcome.kind !== 'answered') return how.outcome.type
-  const result = how.outcome.result as ExecuteToolResult
+  return errorOf(how.outcome.result as ExecuteToolResult)
+}
+
+function errorOf(result: ExecuteToolResult): string | undefined {
   switch (result.kind) {
     case 'completed':
       return undefined

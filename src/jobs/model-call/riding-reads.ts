@@ -1,0 +1,148 @@
+// Riding reads: quick reads that run as part of the model call that requests them, so that the turn needs no activity for them.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { CallModelInput, ExecuteToolInput, ExecuteToolResult, Ride } from '../../calls/activities.ts'
+import type { Agent } from '../../agent/agent.ts'
+import type { Tool } from '../../agent/tool.ts'
+import { followsLoss, leftModelCall, noAttempts } from '../../session/attempts.ts'
+import type { Resolution } from '../../session/call-facts.ts'
+import { MAX_PARALLEL_READS } from '../../session/decide.ts'
+import { defined } from '../../session/defined.ts'
+import type { EventType } from '../../session/events.ts'
+import { type Json, jsonBytes } from '../../session/json.ts'
+import { numberText } from '../../session/number-text.ts'
+import type { Job, JobNeeds } from '../needs.ts'
+import type { FoldedSession } from '../session-views.ts'
+import { afterUnblocked } from '../tool-call/body.ts'
+import { attempt } from '../tool-call/execute-tool.ts'
+
+/** How long a model call waits for its reads. */
+const RIDE_MS = 1_000
+/** How long it waits after an interrupt: a body may be about to end. */
+const INTERRUPTED_MS = 50
+/** Maximum bytes of JSON of all results together. */
+const RIDES_BYTES = 512_000
+
+/** A call that the model requests: its resolution, and its arguments after hooks. */
+export interface Requested {
+  resolution: Resolution
+  input: Json
+}
+
+/** Whether all the calls may run as part of the model call that requests them: they are reads of tools that have proved to be quick. */
+export function mayRide(
+  agent: Pick<Agent, 'name' | 'tools' | 'slices'>,
+  calls: readonly Resolution[],
+  { quickTools }: Pick<JobNeeds, 'quickTools'>,
+  heldBack: readonly string[] = [],
+): boolean {
+  if (calls.length === 0 || calls.length > MAX_PARALLEL_READS || !agent.slices.every(isSettled)) return false
+  return calls.every(({ tool: name, effect, invalid, approval, client, builtIn }) => {
+    const tool = agent.tools.get(name)
+    if (!tool?.execute || tool.quick === false || heldBack.includes(name)) return false
+    return effect === 'read' && !(invalid || approval || client || builtIn) && quickTools.isQuick(agent.name, name)
+  })
+}
+
+/** No event of these types comes between the request of a model and that of its calls. */
+const SETTLED: ReadonlySet<EventType> = new Set(['run_started', 'turn_started', 'tool_completed', 'tool_failed', 'run_completed'])
+
+/** Whether a call sees the same value of the slice before its request is recorded. */
+function isSettled({ on }: Agent['slices'][number]): boolean {
+  return Object.keys(on).every((type) => SETTLED.has(type as EventType))
+}
+
+/** Whether the model call of this job may have reads: its workflow accepts them, and no attempt before it was lost. */
+export function takesRides(job: Job, { rides, prior = noAttempts() }: CallModelInput): boolean {
+  return rides === true && !job.answer && !job.link.signal.aborted && !followsLoss(prior, job.attempt.failed)
+}
+
+/** What the reads of a model call have in common. */
+interface RidingReads {
+  agent: Agent
+  job: Job
+  input: CallModelInput
+  view: FoldedSession
+  /** Bytes of the answer: the results have the room that it leaves. */
+  room: number
+}
+
+/** Runs the calls. What does not end in time or does not fit is an attempt of its call that another one follows. Never rejects. */
+export async function rideReads(needs: JobNeeds, calls: readonly Requested[], reads: RidingReads): Promise<Ride[]> {
+  const { agent, job } = reads
+  const stop = new AbortController()
+  const signal = AbortSignal.any([stop.signal, job.link.signal])
+  let endTimer = (): void => undefined
+  const left = new Promise<ExecuteToolResult>((resolve) => {
+    endTimer = afterUnblocked(RIDE_MS, () => {
+      resolve(leftBehind(needs, `It took longer than ${numberText(RIDE_MS)} ms as part of the model call.`))
+      stop.abort()
+    })
+    const interrupted = (): void => void sleep(INTERRUPTED_MS).then(() => resolve({ kind: 'interrupted', attempt: 1, begun: true }))
+    if (job.link.signal.aborted) interrupted()
+    else job.link.signal.addEventListener('abort', interrupted, { once: true })
+  })
+  // The job's own link belongs to the model call: the calls report in their results.
+  const none = { entered: () => undefined, progress: () => undefined, begin: async () => undefined }
+  const ofCall = {
+    ...job,
+    attempt: { number: 1, failed: [], failures: 0 },
+    link: { ...job.link, ...none, signal },
+    slices: reads.view.slices,
+  }
+  try {
+    const rides = await Promise.all(
+      calls.map(async (call) => {
+        const input = inputOf(call, reads)
+        const tool = agent.tools.get(call.resolution.tool) as Tool
+        const made = await needs.inToolSpan(ofCall, input, () => attempt(needs, tool, input, ofCall, left))
+        return { index: call.resolution.index, ...made }
+      }),
+    )
+    return fitting(needs, rides, Math.min(RIDES_BYTES, reads.room))
+  } finally {
+    endTimer()
+  }
+}
+
+/** The input that an activity of the call would have. */
+function inputOf({ resolution, input: given }: Requested, { agent, job, input, view }: RidingReads): ExecuteToolInput {
+  const { state, transcript } = view
+  const { run, stretch, turn, epoch, watermark, origin } = input
+  const { index, tool, effect, schemaDigest } = resolution
+  return {
+    agent: agent.name,
+    run,
+    intent: state.current?.intent ?? run,
+    turn,
+    input: given,
+    resolution: { index, tool, effect, schemaDigest },
+    context: state.context,
+    metadata: transcript.newestRun.metadata,
+    tags: state.tags,
+    epoch,
+    watermark,
+    executionId: job.executionId,
+    ...defined({ stretch, keysOf: state.keysOf, origin }),
+  }
+}
+
+/** Results that do not fit are left out; what they cost is not. Their next attempts report their events again. */
+function fitting(needs: JobNeeds, rides: readonly Ride[], room: number): Ride[] {
+  let bytes = 0
+  return rides.map((ride) => {
+    const size = jsonBytes(ride)
+    bytes += size
+    if (bytes <= room) return ride
+    bytes -= size
+    const { spent } = ride.result
+    const why = 'Its result is too large to be part of the model call.'
+    return { ...ride, result: { ...leftBehind(needs, why), ...defined({ spent }) } }
+  })
+}
+
+const leftBehind = ({ worker }: JobNeeds, why: string): ExecuteToolResult => ({
+  kind: 'again',
+  attempt: 1,
+  afterMs: 0,
+  failed: [leftModelCall(why, worker)],
+})
