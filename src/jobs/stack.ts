@@ -73,7 +73,10 @@ interface Frame {
 }
 
 /** The user's frames, then those of packages. Without any, those of Node, which name the operation, unless pawl itself threw the error. */
-function linesOf(frames: readonly Frame[]): string[] {
+function linesOf(all: readonly Frame[]): string[] {
+  // Below the outermost place outside of pawl, V8's own frames, such as those of Promise.all, are pawl's.
+  const outermost = all.findLastIndex(({ of, place }) => of !== 'pawl' && place !== undefined)
+  const frames = outermost < 0 ? all : all.slice(0, outermost + 1)
   const from = (...of: Frame['of'][]): string[] => frames.flatMap((frame) => (of.includes(frame.of) ? frame.line : []))
   const own = [...from('user'), ...from('package')]
   return (own.length > 0 || frames[0]?.of === 'pawl' ? own : from('node')).slice(0, MAX_FRAMES)
@@ -88,7 +91,7 @@ function framesOf({ message, stack }: Error): Frame[] {
 }
 
 /** A frame with a place: `at look (file:///app/tools.js:3:9)`, or without a name. */
-const FRAME = /^at (?:(.+?) \()?((?:file:\/\/)?(?:\/|[A-Za-z]:[\\/]).*?):(\d+):(\d+)\)?$/
+const FRAME = /^at (?:(.+?) \(|async )?((?:file:\/\/)?(?:\/|[A-Za-z]:[\\/]).*?):(\d+):(\d+)\)?$/
 const OF_NODE = /\(?node:[\w/.-]+:\d+:\d+\)?$/
 const OF_PACKAGE = /[\\/]node_modules[\\/]/
 /** The folders with pawl's code: compiled, and the sources that Node names in its place where source maps apply, as they do for a module in TypeScript. */
