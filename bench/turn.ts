@@ -23,8 +23,10 @@ const SETUPS: readonly Setup[] = [
   { processes: 3, eager: 'off', workers: 'unsupervised' },
   { processes: 3, eager: 'on', workers: 'supervised' },
 ]
-/** Turns before anything is measured: they compile code and fill caches. */
+/** Turns before anything is measured: they compile code, fill caches, and prove that the tool is quick. */
 const WARM_UP_TURNS = 30
+/** Sessions at once that warm up each process: they are spread over all of them. */
+const WARM_UP_SESSIONS = 2
 
 interface Bench {
   client: Client
@@ -39,9 +41,10 @@ export async function run(args: string[]): Promise<void> {
   // With --json, the machine-readable line is the only one on standard output.
   const say = (line: string) => void (options.output === 'json' ? process.stderr : process.stdout).write(`${line}\n`)
   process.env.BENCH_RESULT_BYTES = String(options.resultBytes)
+  process.env.BENCH_EFFECT = options.effect
   await withBench(async (bench) => {
     say(
-      `${options.rounds} rounds of ${options.turns} turns, ${options.resultBytes} bytes a result; median ± half the distance of the quartiles\n`,
+      `${options.rounds} rounds of ${options.turns} turns, a tool with the effect ${options.effect}, ${options.resultBytes} bytes a result; median ± half the distance of the quartiles\n`,
     )
     say(head())
     const measured: Measured[] = []
@@ -61,7 +64,7 @@ export async function run(args: string[]): Promise<void> {
 async function measure(bench: Bench, setup: Setup, { rounds, turns }: TurnOptions): Promise<Measured> {
   return withWorkers(bench, setup, async () => {
     const times: Record<Side, number[]> = { floor: [], pawl: [] }
-    for (const side of ['floor', 'pawl'] as const) await bench.runTurns[side](WARM_UP_TURNS)
+    for (const side of ['floor', 'pawl'] as const) await warmUp(bench, side, setup)
     for (let round = 0; round < rounds; round += 1) {
       for (const side of round % 2 === 0 ? (['floor', 'pawl'] as const) : (['pawl', 'floor'] as const)) {
         times[side].push(await msPerTurn(bench, side, turns))
@@ -70,6 +73,10 @@ async function measure(bench: Bench, setup: Setup, { rounds, turns }: TurnOption
     const ratios = times.pawl.map((time, round) => time / (times.floor[round] ?? Number.NaN))
     return { ...setup, floor: sampleOf(times.floor), pawl: sampleOf(times.pawl), ratio: sampleOf(ratios) }
   })
+}
+
+async function warmUp({ runTurns }: Bench, side: Side, { processes }: Setup): Promise<void> {
+  await Promise.all(Array.from({ length: processes * WARM_UP_SESSIONS }, () => runTurns[side](WARM_UP_TURNS)))
 }
 
 /** Milliseconds from one turn's beginning to the next, by the server's own clock, which is the same for both sides. */
@@ -82,7 +89,10 @@ async function msPerTurn({ client, runTurns }: Bench, side: Side, turns: number)
 
 /** Bytes of history per turn in a long session, by stages, including what each continue-as-new carries over. */
 async function historyBytes(bench: Bench, { historyTurns }: TurnOptions): Promise<HistoryBytesPerTurn> {
-  const workflowId = await withWorkers(bench, HEADLINE, () => bench.runTurns.pawl(historyTurns))
+  const workflowId = await withWorkers(bench, HEADLINE, async () => {
+    await warmUp(bench, 'pawl', HEADLINE)
+    return bench.runTurns.pawl(historyTurns)
+  })
   const begins = await turnsOf(bench.client, workflowId, MODEL_ACTIVITY.pawl)
   const between = (from: number, to: number) => {
     const [first, last] = [begins[from], begins[to]]

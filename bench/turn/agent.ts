@@ -8,7 +8,7 @@ const tool = defineTool({
   name: 'fill',
   description: 'Answers with filling.',
   input: z.object({ turn: z.number() }),
-  effect: 'idempotent',
+  effect: process.env.BENCH_EFFECT === 'idempotent' ? 'idempotent' : 'read',
   execute: () => fill(),
 })
 

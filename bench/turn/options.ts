@@ -9,15 +9,17 @@ export interface TurnOptions {
   rounds: number
   /** Bytes of a tool's result. */
   resultBytes: number
+  /** What pawl's tool does: reads ride on the model call once the tool has proved to be quick. */
+  effect: 'read' | 'idempotent'
   /** Turns of the long session whose history is measured. */
   historyTurns: number
 }
 
-const HELP = `npm run bench -- turn [--json] [--turns 100] [--rounds 5] [--bytes 1000] [--history-turns 1000]`
+const HELP = `npm run bench -- turn [--json] [--turns 100] [--rounds 5] [--bytes 1000] [--effect read|idempotent] [--history-turns 1000]`
 
 /** Reads the options, or says what they are and ends the process. */
 export function readTurnOptions(args: string[]): TurnOptions {
-  const { json, help, turns, rounds, bytes, 'history-turns': historyTurns } = parse(args)
+  const { json, help, turns, rounds, bytes, effect, 'history-turns': historyTurns } = parse(args)
   if (help) {
     console.log(HELP)
     process.exit(0)
@@ -27,6 +29,7 @@ export function readTurnOptions(args: string[]): TurnOptions {
     turns: positive('turns', turns),
     rounds: positive('rounds', rounds),
     resultBytes: positive('bytes', bytes),
+    effect: effect === 'read' || effect === 'idempotent' ? effect : refuse(`--effect takes read or idempotent, not "${effect}".`),
     historyTurns: Math.max(positive('history-turns', historyTurns), 1_000),
   }
 }
@@ -41,6 +44,7 @@ function parse(args: string[]) {
         turns: { type: 'string', default: '100' },
         rounds: { type: 'string', default: '5' },
         bytes: { type: 'string', default: '1000' },
+        effect: { type: 'string', default: 'read' },
         'history-turns': { type: 'string', default: '1000' },
       },
     }).values

@@ -2,6 +2,7 @@
 // exactly the same events. If this fails, the change needs a new CORE_VERSION and a gate (see docs/internals/rules.md); only histories that no
 // release has written may be recorded again (test/replay/record.ts).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { CallModelResult } from '../../src/calls/activities.ts'
 import { continues } from '../../src/session/digest.ts'
 import type { SessionEvent } from '../../src/session/events.ts'
 import { CORE_VERSION } from '../../src/session/protocol/protocol.ts'
@@ -111,6 +112,49 @@ describe(`a kept history with other workflow task times (seed ${seed}, again wit
   })
 })
 
+describe('a history whose model calls have riding reads', () => {
+  const byName = (name: string): KeptSession => sessions.find((one) => one.name === name)!
+
+  /** The execution as if its executors had been of a build whose reads ride, and its workflow of one that ignores them. */
+  function withIgnoredRides(execution: KeptExecution): { execution: KeptExecution; rides: number } {
+    const { history } = structuredClone(execution) as { history: { events: HistoryEvent[] } }
+    let rides = 0
+    const payloads = history.events.flatMap((event) => event.activityTaskCompletedEventAttributes?.result?.payloads ?? [])
+    for (const payload of payloads) {
+      const result = JSON.parse(Buffer.from(payload.data, 'base64').toString()) as Partial<CallModelResult & { kind: 'completed' }>
+      if (!result.calls?.length) continue
+      rides += result.calls.length
+      result.rides = result.calls.map(({ index }) => ({
+        index,
+        ms: 1,
+        result: { kind: 'completed', attempt: 1, startedAt: 1, worker: 'w', value: 'ridden' },
+      }))
+      payload.data = Buffer.from(JSON.stringify(result)).toString('base64')
+    }
+    return { execution: { ...execution, history }, rides }
+  }
+
+  interface HistoryEvent {
+    activityTaskCompletedEventAttributes?: { result?: { payloads: { data: string }[] } }
+  }
+
+  it('a history whose workflow ignored riding reads, as that of an earlier build does, replays to the same events', async () => {
+    const { workflowId, executions } = byName('turns')
+    const { execution, rides } = withIgnoredRides(executions[0]!)
+    expect(rides).toBeGreaterThan(1)
+    expectTheSame(await replayer.replay(workflowId, execution), execution)
+  })
+
+  it('a history whose workflow recorded riding reads has fewer activities than calls', () => {
+    const { executions } = byName('riding')
+    const calls = executions.flatMap(({ events }) => events.filter(({ type }) => type === 'tool_issued')).length
+    const text = JSON.stringify(executions.map(({ history }) => history))
+    const activities = text.split('"activityType":{"name":"executeTool"}').length - 1
+    // The second attempts of those that threw or took too long.
+    expect([calls, activities]).toEqual([10, 3])
+  })
+})
+
 describe('the kept histories', () => {
   /** What an event proves to be covered. */
   function exercises(event: SessionEvent): string[] {
@@ -189,6 +233,7 @@ describe('the kept histories', () => {
         'external',
         'tool_attempt_failed',
         'WorkerDied',
+        'LeftModelCall',
         'tool_completed',
         'replayed',
         'shown otherwise',

@@ -13,7 +13,7 @@ import { numberText } from '../../session/number-text.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import type { FoldedSession } from '../session-views.ts'
 import { afterUnblocked } from '../tool-call/body.ts'
-import { attempt } from '../tool-call/execute-tool.ts'
+import { makeAttempt } from '../tool-call/execute-tool.ts'
 
 /** How long a model call waits for its reads. */
 const RIDE_MS = 1_000
@@ -68,40 +68,61 @@ interface RidingReads {
 
 /** Runs the calls. What does not end in time or does not fit is an attempt of its call that another one follows. Never rejects. */
 export async function rideReads(needs: JobNeeds, calls: readonly Requested[], reads: RidingReads): Promise<Ride[]> {
-  const { agent, job } = reads
-  const stop = new AbortController()
-  const signal = AbortSignal.any([stop.signal, job.link.signal])
-  let endTimer = (): void => undefined
-  const left = new Promise<ExecuteToolResult>((resolve) => {
-    endTimer = afterUnblocked(RIDE_MS, () => {
-      resolve(leftBehind(needs, `It took longer than ${numberText(RIDE_MS)} ms as part of the model call.`))
-      stop.abort()
-    })
-    const interrupted = (): void => void sleep(INTERRUPTED_MS).then(() => resolve({ kind: 'interrupted', attempt: 1, begun: true }))
-    if (job.link.signal.aborted) interrupted()
-    else job.link.signal.addEventListener('abort', interrupted, { once: true })
-  })
-  // The job's own link belongs to the model call: the calls report in their results.
-  const none = { entered: () => undefined, progress: () => undefined, begin: async () => undefined }
-  const ofCall = {
-    ...job,
-    attempt: { number: 1, failed: [], failures: 0 },
-    link: { ...job.link, ...none, signal },
-    slices: reads.view.slices,
+  const { agent, job, view } = reads
+  const limit = startLimit(needs, job.link.signal)
+  const attempt = { number: 1, failed: [], failures: 0 }
+  const ofCall = { ...job, attempt, link: { ...job.link, ...REPORTS_NOTHING, signal: limit.signal }, slices: view.slices }
+
+  async function ride(call: Requested): Promise<Ride[]> {
+    const { index, tool: name } = call.resolution
+    const input = inputOf(call, reads)
+    try {
+      const made = await needs.inToolSpan(ofCall, input, () =>
+        makeAttempt(needs, agent.tools.get(name) as Tool, input, ofCall, limit.early),
+      )
+      if (limit.isOver()) needs.quickTools.took(agent.name, name, made.ms)
+      return [{ index, ...made }]
+    } catch (err) {
+      // The answer must not be lost: the call is an activity, which fails as it would have.
+      needs.logger.debug({ session: job.sessionId, tool: name, err }, 'a read could not be part of the model call')
+      return []
+    }
   }
+
   try {
-    const rides = await Promise.all(
-      calls.map(async (call) => {
-        const input = inputOf(call, reads)
-        const tool = agent.tools.get(call.resolution.tool) as Tool
-        const made = await needs.inToolSpan(ofCall, input, () => attempt(needs, tool, input, ofCall, left))
-        return { index: call.resolution.index, ...made }
-      }),
-    )
-    return fitting(needs, rides, Math.min(RIDES_BYTES, reads.room))
+    return fitting(needs, (await Promise.all(calls.map(ride))).flat(), Math.min(RIDES_BYTES, reads.room))
   } finally {
-    endTimer()
+    limit.end()
   }
+}
+
+/** The job's own link belongs to the model call: what the calls report is in their results. */
+const REPORTS_NOTHING = { entered: () => undefined, progress: () => undefined, begin: async () => undefined }
+
+interface Limit {
+  /** Aborts at the limit, and with the model call. */
+  signal: AbortSignal
+  /** The outcome of the calls that have not ended by then. */
+  early: Promise<ExecuteToolResult>
+  /** Whether the limit has been reached. */
+  isOver(): boolean
+  end(): void
+}
+
+function startLimit(needs: JobNeeds, stopped: AbortSignal): Limit {
+  const late = new AbortController()
+  let resolve: (outcome: ExecuteToolResult) => void = () => undefined
+  const early = new Promise<ExecuteToolResult>((settle) => {
+    resolve = settle
+  })
+  const end = afterUnblocked(RIDE_MS, () => {
+    resolve(leftBehind(needs, `It took longer than ${numberText(RIDE_MS)} ms as part of the model call.`))
+    late.abort()
+  })
+  const stop = (): void => void sleep(INTERRUPTED_MS).then(() => resolve({ kind: 'interrupted', attempt: 1, begun: true }))
+  if (stopped.aborted) stop()
+  else stopped.addEventListener('abort', stop, { once: true })
+  return { signal: AbortSignal.any([late.signal, stopped]), early, isOver: () => late.signal.aborted, end }
 }
 
 /** The input that an activity of the call would have. */

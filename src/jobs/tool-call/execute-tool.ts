@@ -12,6 +12,7 @@ import { agentContext } from '../agent-context.ts'
 import { failedAttempt, type Notes, notesOf } from '../attempt.ts'
 import { ABANDON_AFTER_MS, runBody, TimedOut } from './body.ts'
 import { InvalidResult, notServed } from '../../calls/errors.ts'
+import type { JobLink } from '../../calls/jobs.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, withMismatchNote } from './output.ts'
 import { recordResult, type Shelving } from './record.ts'
@@ -53,15 +54,15 @@ export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolI
     return { kind: 'not_begun', attempt: before, ...other }
   }
   if (input.untilServed) return { kind: 'not_begun', attempt: before }
-  const { result } = await attempt(needs, served.tool, input, { ...job, slices })
+  const { result } = await makeAttempt(needs, served.tool, input, { ...job, slices })
   return result
 }
 
 /**
- * Makes an attempt at a call of this build's tool, and measures a read. `early`: the outcome if that is known before the body's own, which
+ * Makes an attempt at a call of this build's tool. `early`: the outcome if that is known before the body's own, which
  * nothing waits for then.
  */
-export async function attempt(
+export async function makeAttempt(
   needs: JobNeeds,
   tool: Tool,
   input: ExecuteToolInput,
@@ -74,7 +75,6 @@ export async function attempt(
   const body = execute(needs, tool, input, { ...job, attempt: { ...job.attempt, failed } }, notes)
   const result = await (early ? Promise.race([body, early]) : body)
   const ms = Math.round(performance.now() - since)
-  if (tool.effect === 'read' && result.kind !== 'interrupted') needs.quickTools.took(input.agent, tool.name, ms)
   return { result: { ...(failed.length > 0 && { failed: [...failed] }), ...result, ...notes.said() }, ms }
 }
 
@@ -119,10 +119,11 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   const context = (signal: AbortSignal): ToolContext => toolContext(needs, input, job, signal, notes)
   try {
     const bounds = { timeoutMs: tool.timeoutMs, stop: job.link.signal, ...abandonment(needs, effect) }
-    value = await runBody(bounds, async (signal) => {
+    const body = runBody(bounds, async (signal) => {
       job.link.entered(tool.timeoutMs)
       return tool.execute?.(parsed.input, context(signal))
     })
+    value = await (effect === 'read' ? measured(needs, input, job.link, body) : body)
   } catch (error) {
     return whenThrown(needs, tool, effect, job, error)
   }
@@ -136,6 +137,21 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
     shelving,
   )
   return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recorded }
+}
+
+/** Notes how long the body of a read takes, unless a stop ends it early. */
+async function measured<T>(
+  { quickTools }: JobNeeds,
+  { agent, resolution }: ExecuteToolInput,
+  { signal }: JobLink,
+  body: Promise<T>,
+): Promise<T> {
+  const since = performance.now()
+  try {
+    return await body
+  } finally {
+    if (!signal.aborted) quickTools.took(agent, resolution.tool, performance.now() - since)
+  }
 }
 
 /** A repeatable body is abandoned after its timeout; any other must have ended before `verify` is called, if its process can be killed. */

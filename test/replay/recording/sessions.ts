@@ -310,6 +310,19 @@ export const SESSIONS: Record<string, Play> = {
     await say(session, 'four')
   },
 
+  /** Reads that ride: some end, some throw, one is interrupted, and one takes too long. Record it on a quiet machine: `replay.test.ts`. */
+  async riding(id, recorder, session) {
+    await ridesFrom(recorder, `${id}-1`)
+    await say(session, 'look a + look report / look flaky + look broken / look milestone + look costly')
+    await ridesFrom(recorder, `${id}-2`)
+    const run = await session.send('look endless + look a')
+    await sleep(WITHIN_RIDE_MS)
+    await session.interrupt()
+    await run.settled({ timeout: 60_000 })
+    await ridesFrom(recorder, `${id}-3`)
+    await say(session, 'look a + look linger')
+  },
+
   /** Must come last: another worker serves the queue from then on. */
   async not_served_early(_id, { serveLate }, session) {
     const run = await session.send('look a / set b')
@@ -331,6 +344,23 @@ export const OPTIONS: Record<string, { agent: string; notServedAfter?: number }>
   not_served_early: { agent: 'later', notServedAfter: 500 },
   timely: { agent: 'timely' },
   checkpoints: { agent: 'careful' },
+}
+
+/** Less than riding reads may take. */
+const WITHIN_RIDE_MS = 400
+
+/** Has both executors measure the tool, in other sessions, until its reads ride. */
+async function ridesFrom({ pawl, temporal }: Recorder, id: string): Promise<void> {
+  const many = Array.from({ length: 20 }, () => 'look a').join(' + ')
+  const rode = async (warmId: string): Promise<boolean> => {
+    await say(pawl.session(warmId, { agent: 'recorded', context: { tenant: 'a' } }) as SessionHandle, `${many} / ${many}`)
+    const { events } = await temporal.workflow.getHandle(workflowIdOf(warmId)).fetchHistory()
+    return !events?.some((event) => event.activityTaskScheduledEventAttributes?.activityType?.name === 'executeTool')
+  }
+  for (let round = 1; ; round += 1) {
+    const all = await Promise.all([1, 2, 3, 4].map((n) => rode(`${id}-warm-${round}-${n}`)))
+    if (all.every(Boolean)) return
+  }
 }
 
 /** The digests of the arguments that a person has to look at. */

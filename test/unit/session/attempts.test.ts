@@ -1,6 +1,6 @@
 // Lost attempts: which of them count against the call, and when the call is given up.
 import { describe, expect, it } from 'vitest'
-import { fateOf, lostAttempt, MAX_UNREPORTED, noAttempts } from '../../../src/session/attempts.ts'
+import { fateOf, leftModelCall, lostAttempt, MAX_UNREPORTED, noAttempts } from '../../../src/session/attempts.ts'
 import type { FailedAttempt } from '../../../src/session/call-facts.ts'
 import { type Attempts, countAttempts } from '../../../src/workflows/calls/attempts.ts'
 
@@ -50,6 +50,14 @@ describe('a lost attempt', () => {
     attempts.failed([{ attempt: 1, class: 'WorkerDied', code: 'neighbour', message: 'm', retryable: true }])
     expect(attempts.used).toEqual({ attempts: 1, deaths: 0, failures: 0 })
     expect(recorded).toHaveLength(1)
+  })
+
+  it('an attempt of a read that left its model call counts as neither a failure nor a death', () => {
+    const recorded: FailedAttempt[] = []
+    const attempts = counting(recorded)
+    attempts.failed([leftModelCall('It was slow.', 'host:1')])
+    expect(attempts.used).toEqual({ attempts: 1, deaths: 0, failures: 0 })
+    expect(recorded).toMatchObject([{ attempt: 1, class: 'LeftModelCall', retryable: true, worker: 'host:1' }])
   })
 
   it('a lost attempt that threw is a failure, even with the code of an attempt that never began', () => {

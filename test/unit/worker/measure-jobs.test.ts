@@ -36,6 +36,24 @@ describe('a job', () => {
     ])
   })
 
+  it('a model call has its riding reads measured like calls of their own', async () => {
+    const { pool, executor, found } = measuredCrew()
+    const one = await executor(1)
+    void pool.dispatch({ ...called('a'), kind: 'callModel' })
+    await settled()
+    const [job = ''] = one.jobs()
+    await one.accept(job)
+    const rides = [
+      { index: 1, ms: 20, result: { kind: 'failed', attempt: 1, code: 'no_such_order', message: '' } },
+      { index: 0, ms: 10, result: { kind: 'completed', attempt: 1, startedAt: 1, worker: 'w', value: 1 } },
+    ]
+    await one.answer(job, { kind: 'completed', calls: [{ tool: 'look' }, { tool: 'find' }], rides })
+    expect(found).toEqual([
+      ['gen_ai.execute_tool.duration', 0.02, expect.objectContaining({ 'gen_ai.tool.name': 'find', 'error.type': 'no_such_order' })],
+      ['gen_ai.execute_tool.duration', 0.01, expect.objectContaining({ 'gen_ai.agent.name': 'support', 'gen_ai.tool.name': 'look' })],
+    ])
+  })
+
   it('a job whose executor dies has the death counted, and the time until another executor runs the call', async () => {
     const { pool, executor, found } = measuredCrew()
     const one = await executor(1)

@@ -21,6 +21,30 @@ describe('an executor that dies', () => {
     expect(story).toContain('died 1 with a')
   })
 
+  it('an executor that dies during a call of a tool keeps the tool out of model calls until a call of it has ended', async () => {
+    const { pool, executor } = startCrew()
+    const one = await executor(1)
+    watched(pool.dispatch(order('a', { tool: 'look' })))
+    await settled()
+    await one.accept(one.jobs()[0] ?? '')
+    await one.die()
+    const two = await executor(2)
+    const heldBack = async (session: string): Promise<unknown> => {
+      watched(pool.dispatch(order('m:1:1', { kind: 'callModel', session })))
+      await settled()
+      return two.received.at(-1)
+    }
+    expect(await heldBack('s')).toMatchObject({ type: 'job', heldBack: ['look'] })
+    expect(await heldBack('other')).toMatchObject({ type: 'job', heldBack: ['look'] })
+    watched(pool.dispatch(order('b', { tool: 'look' })))
+    await settled()
+    const job = two.jobs().at(-1) ?? ''
+    await two.accept(job)
+    await two.say({ type: 'entered', job, timeoutMs: 60_000 })
+    await two.answer(job, 'done')
+    expect(await heldBack('s')).not.toHaveProperty('heldBack')
+  })
+
   it('an executor that dies with an accepted job ends the attempt at once as WorkerDied, with what was known of it', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)

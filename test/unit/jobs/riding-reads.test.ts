@@ -1,0 +1,131 @@
+// Which reads ride on the model call that requests them.
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { defineAgent } from '../../../src/agent/define-agent.ts'
+import { defineSlice } from '../../../src/agent/define-slice.ts'
+import { defineTool } from '../../../src/agent/define-tool.ts'
+import type { CallModelInput } from '../../../src/calls/activities.ts'
+import { mayRide, takesRides } from '../../../src/jobs/model-call/riding-reads.ts'
+import type { Job } from '../../../src/jobs/needs.ts'
+import { MEASURED, measureTools, NO_QUICK_TOOLS } from '../../../src/jobs/quick-tools.ts'
+import { lostAttempt, noAttempts, tallied } from '../../../src/session/attempts.ts'
+import type { FailedAttempt, Resolution } from '../../../src/session/call-facts.ts'
+import { scripted } from '../../../src/testing/scripted.ts'
+import { quickReads } from '../../../src/worker/quick-reads.ts'
+
+const common = { description: 'T.', input: z.object({}), execute: () => null }
+const tools = [
+  defineTool({ ...common, name: 'look', effect: 'read' }),
+  defineTool({ ...common, name: 'find', effect: 'read' }),
+  defineTool({ ...common, name: 'own', effect: 'read', quick: false }),
+  defineTool({ ...common, name: 'put', effect: 'idempotent' }),
+]
+const folding = (type: 'tool_completed' | 'tool_issued') =>
+  defineSlice({ name: 'count', version: 1, schema: z.number(), initial: 0, on: { [type]: (count: number) => count + 1 } })
+const agent = defineAgent({ name: 'a', instructions: '', model: scripted(() => ''), tools })
+
+/** Tools of which each has been measured often enough. */
+function quick() {
+  const quickTools = measureTools()
+  for (const { name } of tools) for (let n = 0; n < MEASURED; n += 1) quickTools.took('a', name, 5)
+  return { quickTools }
+}
+
+const call = (tool: string, more: Partial<Resolution> = {}): Resolution => ({
+  index: 0,
+  tool,
+  effect: tool === 'put' ? 'idempotent' : 'read',
+  inputDigest: '',
+  schemaDigest: '',
+  timeoutMs: 1_000,
+  retry: { maxRetries: 0, baseDelayMs: 0 },
+  verify: false,
+  ...more,
+})
+
+describe('the reads of an answer', () => {
+  it('ride if all of them are of quick tools', () => {
+    expect(mayRide(agent, [call('look'), call('find')], quick())).toBe(true)
+    expect(mayRide(agent, [], quick())).toBe(false)
+  })
+
+  it.each([
+    ['has an effect', [call('look'), call('put')]],
+    ['cannot run', [call('look', { invalid: { code: 'denied', message: 'no' } })]],
+    ['needs an approval', [call('look', { approval: { expiresMs: 1, onExpiry: 'deny' } })]],
+    ['is answered by a client', [call('look', { client: {} })]],
+    ['is of a tool of pawl', [call('look', { builtIn: 'plan' as NonNullable<Resolution['builtIn']> })]],
+    ['is of a tool with `quick: false`', [call('own')]],
+    ['is of a tool that this build lacks', [call('gone')]],
+  ])('do not ride if one of the calls %s', (_, calls) => {
+    expect(mayRide(agent, calls, quick())).toBe(false)
+  })
+
+  it('ride up to the number of reads that run in parallel', () => {
+    const reads = (count: number) => Array.from({ length: count }, () => call('look'))
+    expect([mayRide(agent, reads(20), quick()), mayRide(agent, reads(21), quick())]).toEqual([true, false])
+  })
+
+  it('do not ride if executors have died during calls of one of the tools', () => {
+    expect(mayRide(agent, [call('look'), call('find')], quick(), ['find'])).toBe(false)
+    expect(mayRide(agent, [call('look')], quick(), ['find'])).toBe(true)
+  })
+
+  it('do not ride if a slice of the agent would have another value once they are recorded', () => {
+    expect(mayRide({ ...agent, slices: [folding('tool_completed')] }, [call('look')], quick())).toBe(true)
+    expect(mayRide({ ...agent, slices: [folding('tool_issued')] }, [call('look')], quick())).toBe(false)
+  })
+
+  it('do not ride while riding reads are off', () => {
+    expect(mayRide(agent, [call('look')], { quickTools: NO_QUICK_TOOLS })).toBe(false)
+  })
+})
+
+describe('a tool', () => {
+  it('a tool is quick once its newest bodies have all taken less than 100 ms', () => {
+    const measured = measureTools()
+    for (let n = 1; n < MEASURED; n += 1) measured.took('a', 'look', 99)
+    expect(measured.isQuick('a', 'look')).toBe(false)
+    measured.took('a', 'look', 99)
+    expect([measured.isQuick('a', 'look'), measured.isQuick('b', 'look'), measured.isQuick('a', 'find')]).toEqual([true, false, false])
+  })
+
+  it('a tool is no longer quick after one slow body, until as many quick ones have followed', () => {
+    const { quickTools } = quick()
+    quickTools.took('a', 'look', 100)
+    for (let n = 1; n < MEASURED; n += 1) quickTools.took('a', 'look', 1)
+    expect(quickTools.isQuick('a', 'look')).toBe(false)
+    quickTools.took('a', 'look', 1)
+    expect(quickTools.isQuick('a', 'look')).toBe(true)
+  })
+})
+
+describe('a model call', () => {
+  const input = (more: Partial<CallModelInput> = {}) => ({ rides: true, ...more }) as CallModelInput
+  const job = (failed: FailedAttempt[] = [], more: object = {}) =>
+    ({
+      attempt: { number: failed.length + 1, failed, failures: 0 },
+      link: { signal: new AbortController().signal },
+      ...more,
+    }) as unknown as Job
+  const threw: FailedAttempt = { attempt: 1, class: 'ModelError', message: 'overloaded', retryable: true }
+  const died: FailedAttempt = { attempt: 1, class: 'WorkerDied', message: 'died', retryable: true }
+
+  it('has riding reads if its workflow accepts them, even after an attempt that threw', () => {
+    expect([takesRides(job(), input()), takesRides(job([threw]), input({ prior: tallied(noAttempts(), [threw]) }))]).toEqual([true, true])
+    expect(takesRides(job(), {} as CallModelInput)).toBe(false)
+  })
+
+  it('has none after an attempt that was lost, or with an answer that an executor left before it died', () => {
+    expect(takesRides(job([died]), input())).toBe(false)
+    expect(takesRides(job([{ ...died, code: 'neighbour' }]), input())).toBe(false)
+    expect(takesRides(job([lostAttempt(2, undefined)]), input())).toBe(false)
+    expect(takesRides(job(), input({ prior: tallied(noAttempts(), [died]) }))).toBe(false)
+    expect(takesRides(job([], { answer: {} }), input())).toBe(false)
+  })
+})
+
+it('PAWL_QUICK_READS is on by default, can be off, and is refused otherwise', () => {
+  expect([quickReads({}), quickReads({ PAWL_QUICK_READS: 'on' }), quickReads({ PAWL_QUICK_READS: 'off' })]).toEqual([true, true, false])
+  expect(() => quickReads({ PAWL_QUICK_READS: '0' })).toThrow(/PAWL_QUICK_READS is "0"\. Set it to "on" \(the default\) or "off"\./)
+})
