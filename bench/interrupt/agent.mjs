@@ -22,6 +22,7 @@ const held = defineTool({
   description: 'Lasts until it is stopped.',
   input: z.object({}),
   effect: 'read',
+  quick: false,
   timeout: '10m',
   execute: (_input, ctx) => untilStopped(ctx),
 })

@@ -18,6 +18,7 @@ const step = defineTool({
   description: 'Makes history.',
   input: z.object({ turn: z.number() }),
   effect: 'read',
+  quick: false,
   execute: ({ turn }) => `turn ${turn}`,
 })
 
@@ -26,6 +27,7 @@ const held = defineTool({
   description: 'The first attempt lasts until its process is killed, unless it is to be outlived.',
   input: z.object({ name: z.string(), ms: z.number() }),
   effect: 'read',
+  quick: false,
   async execute({ name, ms }, { sessionId, attempt, signal }) {
     tell(sessionId, name, attempt)
     if (attempt === 1) await sleep(ms, undefined, { signal })

@@ -124,6 +124,19 @@ describe('the spans of events', () => {
       spans: ['chat claude-sonnet-4-5 4 5', 'turn 1 4 5', 'invoke_agent support 3 6'],
     },
     {
+      what: 'a read that was part of its model call has the time of its body',
+      events: [
+        STARTED,
+        asked(),
+        opened,
+        turn(1, ['m']),
+        answered(1, [resolution()]),
+        { ...issued, at: 5_000 } as EventBody,
+        { type: 'tool_completed', ...CALL, attempt: 1, startedAt: 4_500, worker: 'w', value: 1, at: 5_000 } as EventBody,
+      ],
+      spans: ['chat claude-sonnet-4-5 4 5', 'execute_tool look 4.5 5', 'turn 1 4 5'],
+    },
+    {
       what: 'a turn ends with the last result of its calls',
       events: [
         STARTED,
