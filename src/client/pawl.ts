@@ -1,4 +1,5 @@
 // The client: a backend's entry point.
+import { setMaxListeners } from 'node:events'
 import { randomUUID } from 'node:crypto'
 import type { Client } from '@temporalio/client'
 import type { Agent, OutputOf } from '../agent/agent.ts'
@@ -82,6 +83,8 @@ export class Pawl implements Queries, Upkeep {
     const { searchAttributes = !hasCodecs(client) } = options
     const indexed = searchAttributes ? startIndexed() : startPlain
     const closing = new AbortController()
+    // Everything that waits listens.
+    setMaxListeners(0, closing.signal)
     return new Pawl({ client, store, taskQueue, closed: closing.signal, tell, indexed, logger: options.logger }, async () => {
       closing.abort(new StoreError('store_closed', 'The client was closed: connect another one.'))
       await store?.close()

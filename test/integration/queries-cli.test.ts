@@ -170,14 +170,14 @@ describe('the query commands', () => {
     const door = gate()
     const busy = player.play(
       here.pawl,
-      { model: inOrder([use('look', 'it')], 'done'), look: (_, ctx) => door.pass(ctx.signal) },
+      { model: inOrder([use('put', 'it')], 'done'), put: (_, ctx) => door.pass(ctx.signal) },
       { id: 'busy' },
     )
     const sent = await busy.session.send('go')
     await door.reached
     await until('the call is stored', async () => (await here.pawl.toolCalls({ session: 'busy' })).items.length === 1)
-    expect((await run(['show', 'busy'])).stdout).toMatch(/waits for +the tool look \(t_1_1_0\), on \S+, since /)
-    expect(await json(['show', 'busy'])).toMatchObject([{ waitsFor: [{ for: 'tool', callId: 't_1_1_0', tool: 'look' }] }])
+    expect((await run(['show', 'busy'])).stdout).toMatch(/waits for +the tool put \(t_1_1_0\), on \S+, since /)
+    expect(await json(['show', 'busy'])).toMatchObject([{ waitsFor: [{ for: 'tool', callId: 't_1_1_0', tool: 'put' }] }])
     const alone = await run(['show', 'busy', '--json'], { TEMPORAL_ADDRESS: '127.0.0.1:1' })
     expect(JSON.parse(alone.stdout)).toMatchObject({ session: { status: 'running' }, waitsFor: null })
     door.open()

@@ -312,7 +312,8 @@ describe('pawl serve', () => {
   it('pawl serve starts sessions only with the agents that --agents names', async () => {
     const key = await newKey('starter')
     const open = (at: string, agent: string, id: string) => webClient(fetch, key, at).post('/v1/sessions', { agent, content: 'hello', id })
-    const refused = await open(url, 'other', randomUUID())
+    const { url: one } = await serve('--agents', 'player')
+    const refused = await open(one, 'other', randomUUID())
     expect(refused).toMatchObject({ status: 400, body: { code: 'unknown_agent', detail: expect.stringContaining('choose from player') } })
     const { url: both } = await serve('--agents', 'other, player')
     for (const agent of ['other', 'player']) {
@@ -334,8 +335,8 @@ describe('pawl serve', () => {
     await (await session.send('go')).result({ timeout: 30_000 })
     const key = await newKey('page')
     const textsAt = async (at: string) => JSON.stringify((await webClient(fetch, key, at).get(`/v1/ui/${id}/messages`)).body)
-    for (const at of [url, (await serve('--error-texts', 'masked')).url]) {
-      const masked = await textsAt(at)
+    for (const options of [[], ['--error-texts', 'masked']]) {
+      const masked = await textsAt((await serve(...options)).url)
       expect(masked).toContain('This call has failed.')
       expect(masked).not.toContain('password')
     }

@@ -192,7 +192,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
       const text =
         status === 'closed'
           ? `Session "${id}" is closed: no run is in progress, so there is nothing to interrupt.`
-          : `The workflow of session "${id}" ended while the session was ${status}: open it again with resume, then interrupt it.`
+          : `The workflow of session "${id}" ended while the session was ${status}. Open it again with resume, then interrupt it.`
       throw new RequestRefusedError('not_open', text, { cause })
     }
   }
