@@ -1,6 +1,5 @@
 // Sessions that are started as new ones although they exist: the message reaches the session that is there, and no effect happens before.
 import { randomUUID } from 'node:crypto'
-import { fileURLToPath } from 'node:url'
 import type { ModelCallContext, ModelRequest } from 'pawl'
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { openStore, type Store } from '../../src/store/index.ts'
@@ -9,11 +8,11 @@ import { eventsOf, ofType } from '../support/events.ts'
 import { foldedState } from '../support/folded.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { OTHER_BUILD } from '../support/other-build.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 30_000 }
-const OTHER_BUILD = { workflowModules: [fileURLToPath(new URL('../support/own/added-timer.js', import.meta.url))] }
 
 let schema: OwnSchema
 let here: Deployment

@@ -1,7 +1,6 @@
 // What a session had accepted, and the store does not know of, when its execution ended and no worker could replay it: the next execution
 // does it once, and where it belongs.
 import { randomUUID } from 'node:crypto'
-import { fileURLToPath } from 'node:url'
 import { type Agent, ModelError } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { afterAll, afterEach, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
@@ -9,12 +8,12 @@ import { approvalStage, digestOf, once, pendingOf } from '../support/approvals.t
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { type Played, saidIn, type Stage, stage } from '../support/scenes.ts'
+import { OTHER_BUILD } from '../support/other-build.ts'
 import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 60_000 }
 const LIMIT = { timeout: 180_000 }
-const OTHER_BUILD = { workflowModules: [fileURLToPath(new URL('../support/own/added-timer.js', import.meta.url))] }
 
 let here: Deployment
 let player: Stage

@@ -213,7 +213,7 @@ it('an interrupt during riding reads keeps the answer and the finished reads, an
   expect(ms).toBeLessThan(900)
 })
 
-it('with PAWL_QUICK_READS=off, no reads ride', async () => {
+it('every read is an activity of its own if the worker has PAWL_QUICK_READS=off', async () => {
   const taskQueue = `${here.taskQueue}-off`
   process.env.PAWL_QUICK_READS = 'off'
   try {

@@ -14,6 +14,7 @@ import { type Deployment, deploy, type RunningWorker } from '../support/deployme
 import { loseTask } from '../support/lost-task.ts'
 import { recorder } from '../support/recorder.ts'
 import { inOrder, type Played, resultsIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
+import { OTHER_BUILD } from '../support/other-build.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
 import { gate, until } from '../support/until.ts'
 
@@ -21,7 +22,6 @@ const TIMEOUT = { timeout: 60_000 }
 /** Starts a timer, which is in no history of the other build. */
 const BROKEN_BUILD = { workflowModules: [fileURLToPath(new URL('../support/own/always-throws.js', import.meta.url))] }
 const SOON = { healAfter: '1s' } as const
-const OTHER_BUILD = { workflowModules: [fileURLToPath(new URL('../support/own/added-timer.js', import.meta.url))] }
 
 let here: Deployment
 let player: Stage

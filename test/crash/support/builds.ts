@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
+import { OTHER_BUILD } from '../../support/other-build.ts'
 import { Client, Connection } from '@temporalio/client'
 import { Pawl } from 'pawl/client'
 import { type PreflightReport, preflight, type SuperviseOptions, superviseWorkers, type Supervisor } from 'pawl/worker'
@@ -25,7 +26,7 @@ export interface Build {
 export const OTHER_BUNDLE = [fileURLToPath(new URL('../../support/own/workflow-interceptors.js', import.meta.url))]
 
 /** Workflow code that cannot replay the histories of the other builds. */
-export const OTHER_COMMANDS = [fileURLToPath(new URL('../../support/own/added-timer.js', import.meta.url))]
+export const OTHER_COMMANDS = OTHER_BUILD.workflowModules
 
 /** How many turns of a run make a read and an effect. */
 export const TURNS = 3
