@@ -1,6 +1,6 @@
 // Which of the signals and updates of an execution have left their events in the store. A flush of many events is stored in parts, and a
 // part may end anywhere: what it contains must not be done again.
-import type { SessionEvent } from '../session/events.ts'
+import type { EventOf, SessionEvent } from '../session/events.ts'
 import { isObject } from '../session/json.ts'
 import { SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
 import { targetIn } from '../session/protocol/requests.ts'
@@ -40,8 +40,6 @@ const MADE_BY: Readonly<Record<string, IsOf>> = {
   [UPDATES.unpause]: (event) => event.type === 'session_unpaused',
   [UPDATES.raise]: (event) => event.type === 'budget_raised',
 }
-
-const isMadeBy = (event: SessionEvent, name: string, details: Details): boolean => MADE_BY[name]?.(event, details) ?? false
 
 const OF_REQUESTS: ReadonlySet<SessionEvent['type']> = new Set([
   'message_received',
@@ -98,10 +96,9 @@ export function alreadyStored(requests: readonly Request[], events: readonly Ses
 
   /** An update that was passed on says so itself, also if it changed nothing. */
   function ofUpdate({ name, id }: Request, details: Details): number | undefined {
-    const passedOn = events.find((event) => event.type === 'request_passed_on' && event.id === id)
-    const made =
-      passedOn?.type === 'request_passed_on' && passedOn.code !== undefined ? undefined : take((event) => isMadeBy(event, name, details))
-    return made ?? passedOn?.seq
+    const passedOn = events.find((event): event is EventOf<'request_passed_on'> => event.type === 'request_passed_on' && event.id === id)
+    if (passedOn?.code !== undefined) return passedOn.seq
+    return take((event) => MADE_BY[name]?.(event, details) ?? false) ?? passedOn?.seq
   }
 
   for (const [place, request] of requests.entries()) {
@@ -111,12 +108,10 @@ export function alreadyStored(requests: readonly Request[], events: readonly Ses
       if (seq !== undefined && (request.name === UPDATES.rollback || request.name === UPDATES.regenerate)) rolledBackAt = seq
       note(place, seq)
     } else if (request.kind === 'cancellation') note(place, events.find(({ type }) => type === 'session_closed')?.seq)
-    else if (request.name === SIGNALS.close)
-      note(
-        place,
-        take(({ type }) => type === 'session_closed'),
-      )
-    else if (request.name === SIGNALS.message) note(place, ofMessage(details))
+    else if (request.name === SIGNALS.close) {
+      const seq = take(({ type }) => type === 'session_closed')
+      note(place, seq)
+    } else if (request.name === SIGNALS.message) note(place, ofMessage(details))
   }
   for (const [place, { kind, name, details }] of requests.entries()) {
     if (kind !== 'signal' || name !== SIGNALS.interrupt) continue

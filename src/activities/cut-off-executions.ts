@@ -15,17 +15,7 @@ import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
 import type { RepeatedRequests, Succession } from '../calls/activities.ts'
-import {
-  endOf,
-  hasLoaded,
-  readLeft,
-  readMistaken,
-  readRepeated,
-  readUnstored,
-  tookForNew,
-  type EventsInStore,
-  type Reset,
-} from './raw-histories.ts'
+import { endOf, hasLoaded, readForNew, readLeft, readRepeated, readUnstored, type EventsInStore, type Reset } from './raw-histories.ts'
 
 /** A history of maximum size takes some seconds to replay. */
 const QUERY_TIMEOUT_MS = 30_000
@@ -136,9 +126,7 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
         { err: error, session: sessionId, execution: executionId },
         'an execution that was ended from outside does not continue the stored events',
       )
-      if (isForeignPast(error) && (await tookForNew(sessionId, executionId, client)))
-        return { requests: await readMistaken(sessionId, executionId, client) }
-      return {}
+      return isForeignPast(error) ? { requests: await readForNew(sessionId, executionId, client) } : {}
     } else if (error instanceof StoreError) {
       throw error
     } else if (needs.abandoned) {

@@ -46,9 +46,10 @@ export async function readMistaken(sessionId: string, executionId: string, clien
   return passedOnByMistaken(await historyOf(sessionId, executionId, client), executionId, client)
 }
 
-/** Whether the execution took the session for a new one without asking. */
-export async function tookForNew(sessionId: string, executionId: string, client: Client): Promise<boolean> {
-  return (await startIn(await historyOf(sessionId, executionId, client), client))?.isNew === true
+/** The same if the execution took the session for a new one without asking; nothing of any other. */
+export async function readForNew(sessionId: string, executionId: string, client: Client): Promise<PriorRequest[]> {
+  const history = await historyOf(sessionId, executionId, client)
+  return (await startIn(history, client))?.isNew ? passedOnByMistaken(history, executionId, client) : []
 }
 
 async function passedOnByMistaken(history: readonly HistoryEvent[], executionId: string, client: Client): Promise<PriorRequest[]> {

@@ -1,6 +1,6 @@
 // The client: a backend's entry point.
-import { setMaxListeners } from 'node:events'
 import { randomUUID } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import type { Client } from '@temporalio/client'
 import type { Agent, OutputOf } from '../agent/agent.ts'
 import { findDevDeployment } from '../connect/dev-stack.ts'

@@ -92,7 +92,8 @@ async function close(open: Session): Promise<boolean> {
 
 /** Whether a rollback, a fork, or an update that was passed on must come before the next run. */
 function mayNotStart({ holds, catchesUp, journal }: Session): boolean {
-  if (holds > 0 || !catchesUp) return holds > 0
+  if (holds > 0) return true
+  if (!catchesUp) return false
   return catchesUp.isHeld || journal.state.inbox.every(({ seq = 0 }) => seq > catchesUp.takesUpTo)
 }
 

@@ -18,7 +18,7 @@ export interface EventSource {
   sessionId: string
   client: Client
   store: Store | undefined
-  /** Aborts when the client is closed, with the error for whoever still waits for events. */
+  /** Aborts when the client is closed, with the error with which every wait for events then ends. */
   closed: AbortSignal
   /** The session's agent, if its handle was opened with one. */
   agent?: string
