@@ -336,7 +336,7 @@ describe.concurrent('a pause', () => {
       await session.pause({ by: 'ann' })
       const runId = async () => (await elsewhere.temporal.workflow.getHandle(`pawl:${id}`).describe()).runId
       const before = await runId()
-      for (let n = 0; n < 40; n++) await session.send(`more ${n}`)
+      for (let n = 0; n < 60; n++) await session.send(`more ${n}`)
       await until('it has continued as new', async () => (await runId()) !== before)
       await first.stop()
       await elsewhere.startWorker({ agents: [actor.agent] })

@@ -89,10 +89,11 @@ async function warm(): Promise<void> {
   expect.fail('the reads did not become quick')
 }
 
-/** The events without what differs between two sessions. */
-function comparable(events: readonly SessionEvent[]): unknown[] {
+/** The events of each call, and of the session, without what differs between two sessions. Calls of a turn run side by side. */
+function comparable(events: readonly SessionEvent[]): Record<string, unknown[]> {
   const own = new Set([
     'at',
+    'seq',
     'executionId',
     'startedAt',
     'sessionId',
@@ -105,9 +106,14 @@ function comparable(events: readonly SessionEvent[]): unknown[] {
     'takes',
     'worker',
   ])
-  return events
-    .filter(({ type }) => type !== 'agent_declared')
-    .map((event) => JSON.parse(JSON.stringify(event, (name, value: unknown) => (own.has(name) ? undefined : value))) as unknown)
+  const byCall: Record<string, unknown[]> = {}
+  for (const event of events) {
+    if (event.type === 'agent_declared') continue
+    const compared = JSON.parse(JSON.stringify(event, (name, value: unknown) => (own.has(name) ? undefined : value))) as unknown
+    const of = 'callId' in event ? (event.callId ?? 'session') : 'session'
+    byCall[of] = [...(byCall[of] ?? []), compared]
+  }
+  return byCall
 }
 
 it('reads that ride take no activities of their own, and leave the events and rows of ordinary reads', async () => {

@@ -242,7 +242,8 @@ async function inheritedReceipt(there: Deployment) {
 }
 
 it('what a paused session inherited outlives its continue-as-new: the call is not made again', { timeout: 180_000 }, async () => {
-  const there = await deploy({ history: { events: 100 } })
+  const events = 100
+  const there = await deploy({ history: { events } })
   onTestFinished(() => there.stop())
   const { played, sent } = await inheritedReceipt(there)
   const runId = async () => (await there.temporal.workflow.getHandle(`pawl:${played.id}`).describe()).runId
@@ -250,7 +251,8 @@ it('what a paused session inherited outlives its continue-as-new: the call is no
   await until('it has continued in another execution', async () => (await runId()) !== broken)
   await until('it is open', async () => (await played.session.state()).status !== undefined)
   const healed = await runId()
-  for (let n = 0; n < 60; n++) await played.session.send(`more ${n}`)
+  // Each is an event, however many of them a workflow task takes.
+  for (let n = 0; n < events; n++) await played.session.send(`more ${n}`)
   await until('it has continued as new', async () => (await runId()) !== healed)
   await played.session.unpause()
   await sent.result(TIMEOUT)
