@@ -6,7 +6,7 @@ import type {
   CallModelResult,
   ExecuteToolInput,
   ExecuteToolResult,
-  Inherited,
+  PriorAnswer,
   LoadSessionResult,
 } from '../calls/activities.ts'
 import { type HistoryEvent, watermarkIn } from '../connect/histories.ts'
@@ -66,8 +66,8 @@ export async function loadedBy(activities: readonly Activity[], client: Client):
 }
 
 /** What those activities answered, in their order; without an answer, what a tool's body did is not known. */
-export async function answersIn(activities: readonly Activity[], client: Client): Promise<Inherited[]> {
-  const answers: Inherited[] = []
+export async function answersIn(activities: readonly Activity[], client: Client): Promise<PriorAnswer[]> {
+  const answers: PriorAnswer[] = []
   for (const { name, input, result: payload } of activities) {
     const result = await decodedOrNothing(client, payload)
     if (name === 'callModel' && result !== undefined) {

@@ -34,7 +34,7 @@ interface Needs {
 }
 
 /** Executions that the session resumes after, besides those that the store and the server know. */
-interface Named {
+interface NamedExecutions {
   /** The execution that was reset. */
   after?: string
   /** The execution that no worker could replay. */
@@ -46,7 +46,7 @@ interface Named {
  * one that no worker can replay, returns what it received, and what its activities answered.
  * @throws CannotLoad `execution_unreadable`; StoreError.
  */
-export async function storeCutOffExecutions(sessionId: string, own: string, needs: Needs, named: Named): Promise<Succession> {
+export async function storeCutOffExecutions(sessionId: string, own: string, needs: Needs, named: NamedExecutions): Promise<Succession> {
   const succession: Succession = {}
   if (named.after !== undefined) {
     const { requests = [], ...rest } = await storeEventsOf(sessionId, named.after, needs)

@@ -18,7 +18,7 @@ const RESOURCE_EXHAUSTED = 8
 /** HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT: only the last event. */
 const CLOSE_EVENT = 2
 
-interface Ended {
+interface ClosedExecution {
   executionId: string
   status: WorkflowExecutionStatusName
   startedAt: number
@@ -48,7 +48,7 @@ export async function cutOffBefore(
 }
 
 /** Returns undefined if the server no longer has the execution. */
-async function describe(sessionId: string, executionId: string, client: Client): Promise<Ended | undefined> {
+async function describe(sessionId: string, executionId: string, client: Client): Promise<ClosedExecution | undefined> {
   try {
     const { status, startTime } = await client.workflow.getHandle(workflowIdOf(sessionId), executionId).describe()
     return { executionId, status: status.name, startedAt: startTime.getTime() }
@@ -59,7 +59,7 @@ async function describe(sessionId: string, executionId: string, client: Client):
 }
 
 /** The last execution of the continue-as-new chain that starts here. */
-async function endOfChain(sessionId: string, from: Ended, client: Client): Promise<Ended> {
+async function endOfChain(sessionId: string, from: ClosedExecution, client: Client): Promise<ClosedExecution> {
   let end = from
   while (end.status === 'CONTINUED_AS_NEW') {
     const next = await successorOf(sessionId, end.executionId, client)

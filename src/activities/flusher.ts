@@ -44,7 +44,7 @@ interface Nudge {
 }
 
 /** A session with a flush in progress. */
-interface Draining {
+interface SessionFlush {
   next: Nudge | undefined
   nudgedAt: number
   /** Ends the wait for the next flush. */
@@ -72,7 +72,7 @@ export function startFlusher(
   logger: Logger,
   onStored?: (target: ReadTarget, entries: readonly LogEntry[]) => void,
 ): Flusher {
-  const busy = new Map<string, Draining>()
+  const busy = new Map<string, SessionFlush>()
   const heads = new Map<string, Watermark & { epoch: string }>()
   const failures = noteFailures(logger)
 
@@ -135,7 +135,7 @@ export function startFlusher(
     return entry?.digest === digest
   }
 
-  async function drain(key: string, session: Draining): Promise<void> {
+  async function drain(key: string, session: SessionFlush): Promise<void> {
     for (let next = take(session); next; next = take(session)) {
       const pause = waitFor(BETWEEN_FLUSHES_MS)
       session.hurry = pause.end
@@ -150,7 +150,7 @@ export function startFlusher(
     busy.delete(key)
   }
 
-  function take(session: Draining): Nudge | undefined {
+  function take(session: SessionFlush): Nudge | undefined {
     const { next } = session
     session.next = undefined
     return next
@@ -168,7 +168,7 @@ export function startFlusher(
         session.nudgedAt = now
         return
       }
-      const started: Draining = { next: { target, client }, nudgedAt: now, hurry: () => {}, done: Promise.resolve() }
+      const started: SessionFlush = { next: { target, client }, nudgedAt: now, hurry: () => {}, done: Promise.resolve() }
       busy.set(key, started)
       started.done = drain(key, started)
     },

@@ -1,11 +1,11 @@
 // Shared by the activities that load what a session needs to open: they soon report what they wait for, then wait without a time limit.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApplicationFailure } from '@temporalio/activity'
-import type { Thrown } from '../session/attempts.ts'
+import type { ThrownDetails } from '../session/attempts.ts'
 import { PawlError } from '../session/errors.ts'
 import { StoreError } from '../store/errors.ts'
 import { heartbeating } from './heartbeating.ts'
-import type { Loading, NotYet } from '../calls/activities.ts'
+import type { LoadInput, NotYet } from '../calls/activities.ts'
 import { unlessAborted } from '../waiting/unless-aborted.ts'
 import { numberText } from '../session/number-text.ts'
 
@@ -28,7 +28,7 @@ export class CannotLoad extends PawlError {
 }
 
 /** Loads with heartbeats. Returns the cause of the wait if the workflow does not know it yet; else throws, so that Temporal retries. */
-export function loading<R>({ waitsFor }: Loading, load: () => Promise<R>): Promise<R | NotYet> {
+export function loading<R>({ waitsFor }: LoadInput, load: () => Promise<R>): Promise<R | NotYet> {
   return heartbeating(() => (waitsFor ? loadOnce(waitsFor, load) : loadSoon(load)))
 }
 
@@ -39,7 +39,7 @@ async function loadOnce<R>(waitsFor: string, load: () => Promise<R>): Promise<R 
     const { code, message: reason, cause } = asCannotLoad(error)
     if (code !== waitsFor) return { notYet: { code, reason } }
     // The workflow knows the consequence; a person who inspects the activity wants to see the cause, which may quote anything.
-    const details = [{ message: cause instanceof Error ? cause.message : reason } satisfies Thrown]
+    const details = [{ message: cause instanceof Error ? cause.message : reason } satisfies ThrownDetails]
     throw ApplicationFailure.create({ type: code, message: NOT_YET, details, nextRetryDelay: RETRY_MS })
   }
 }

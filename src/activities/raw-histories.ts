@@ -1,7 +1,7 @@
 // Reads executions that have ended from their raw histories: what they received and what their activities answered, whether or not a worker
 // can replay them.
 import type { Client } from '@temporalio/client'
-import type { ExecuteToolInput, Inherited, PriorRequest, RepeatedRequests, Succession } from '../calls/activities.ts'
+import type { ExecuteToolInput, PriorAnswer, PriorRequest, RepeatedRequests, Succession } from '../calls/activities.ts'
 import { type HistoryEvent, isOfWorkflow, newestFirst, watermarkIn } from '../connect/histories.ts'
 import type { SessionEvent } from '../session/events.ts'
 import { isObject, jsonBytes } from '../session/json.ts'
@@ -9,12 +9,22 @@ import { type Continuation, SIGNALS, UPDATES, workflowIdOf } from '../session/pr
 import { alreadyStored, isOfRequest } from './already-stored.ts'
 import { activitiesIn, type Activity, answersIn, finalAnswerIn, loadedBy, watermarkBefore } from './answered.ts'
 import { historyOf, isReset, resetIn, startedOf, startIn } from './history-payloads.ts'
-import { closingOf, completedIn, isInProgressAt, isOfEnd, passedOn, passedOnTo, type Received, receivedIn, requestIn } from './received.ts'
+import {
+  closingOf,
+  completedIn,
+  isInProgressAt,
+  isOfEnd,
+  passedOn,
+  passedOnTo,
+  type ReceivedRequest,
+  receivedIn,
+  requestIn,
+} from './received.ts'
 
 /** What the stored events lack. `lost`: what a session that continues without it would lose besides. */
-export interface Unstored {
+export interface UnstoredPast {
   received: PriorRequest[]
-  answers: Inherited[]
+  answers: PriorAnswer[]
   lost: string | undefined
 }
 
@@ -53,7 +63,8 @@ export async function readForNew(sessionId: string, executionId: string, client:
 }
 
 async function passedOnByMistaken(history: readonly HistoryEvent[], executionId: string, client: Client): Promise<PriorRequest[]> {
-  const isOfSession = ({ kind, name }: Received): boolean => (kind === 'update' ? OF_ANY_PAST.includes(name) : name !== SIGNALS.lateResult)
+  const isOfSession = ({ kind, name }: ReceivedRequest): boolean =>
+    kind === 'update' ? OF_ANY_PAST.includes(name) : name !== SIGNALS.lateResult
   const received = receivedIn(history).filter(isOfSession)
   const left = await withoutIdle(received, await activitiesIn(history, client), history, client)
   return Promise.all(left.map((one) => passedOn(one, executionId, client)))
@@ -80,7 +91,7 @@ export interface EventsInStore {
 }
 
 /** Reads what an ended execution received, and what its activities answered, after the newest stored event of the session was made. */
-export async function readUnstored(sessionId: string, executionId: string, events: EventsInStore, client: Client): Promise<Unstored> {
+export async function readUnstored(sessionId: string, executionId: string, events: EventsInStore, client: Client): Promise<UnstoredPast> {
   const { upTo: stored } = events
   const history = await historyOf(sessionId, executionId, client)
   const activities = await activitiesIn(history, client)
@@ -121,13 +132,13 @@ function isForeign(activities: readonly Activity[], epoch: string | undefined): 
 
 /** Leaves out interrupts that found no run: its last answer was there, and nothing had been sent since the model was asked for it. */
 async function withoutIdle(
-  received: readonly Received[],
+  received: readonly ReceivedRequest[],
   activities: readonly Activity[],
   history: readonly HistoryEvent[],
   client: Client,
-): Promise<Received[]> {
+): Promise<ReceivedRequest[]> {
   const messages = receivedIn(history).filter(({ kind, name }) => kind === 'signal' && name === SIGNALS.message)
-  const idle = new Set<Received>()
+  const idle = new Set<ReceivedRequest>()
   for (const one of received) {
     if (one.kind !== 'signal' || one.name !== SIGNALS.interrupt) continue
     const answered = await finalAnswerIn(activities, one.at, client)
@@ -165,8 +176,8 @@ export async function readLeft(
   return { ...(answers.length > 0 && { answers }), ...(requests.length > 0 && { requests }) }
 }
 
-const inheritedBy = (carried: Continuation | undefined, loaded: Succession | undefined): Inherited[] => [
-  ...((carried?.inherited ?? []) as Inherited[]),
+const inheritedBy = (carried: Continuation | undefined, loaded: Succession | undefined): PriorAnswer[] => [
+  ...((carried?.inherited ?? []) as PriorAnswer[]),
   ...(loaded?.answers ?? []),
 ]
 
@@ -204,7 +215,7 @@ export async function readRepeated(
   const done = await doneOf(perhaps, events, settled, history, client)
   const completed = after === undefined ? [] : completedIn(await historyOf(sessionId, after, client))
   const updates = new Set(passedOn?.flatMap((one) => (one.kind === 'update' ? one.id : [])))
-  const isRepeated = (one: Received, place: number): boolean => {
+  const isRepeated = (one: ReceivedRequest, place: number): boolean => {
     if (passedOn) return one.kind !== 'update' || !updates.has(one.id)
     return done.has(place) || (one.kind === 'update' && completed.includes(one.id))
   }
@@ -217,17 +228,17 @@ export async function readRepeated(
 }
 
 /** Leaves out what the stored events above `settled` show to be done. */
-async function withoutStored(received: Received[], ...stored: Stored): Promise<Received[]> {
+async function withoutStored(received: ReceivedRequest[], ...stored: StoredHistory): Promise<ReceivedRequest[]> {
   const done = await doneOf(received, ...stored)
   return received.filter((_, place) => !done.has(place))
 }
 
-type Stored = [events: EventsInStore, settled: number, history: readonly HistoryEvent[], client: Client]
+type StoredHistory = [events: EventsInStore, settled: number, history: readonly HistoryEvent[], client: Client]
 
 /** The places of what the stored events above `settled` show to be done: they may end anywhere before the next activity. */
 async function doneOf(
-  received: readonly Received[],
-  ...[{ upTo, areOthers, after }, settled, history, client]: Stored
+  received: readonly ReceivedRequest[],
+  ...[{ upTo, areOthers, after }, settled, history, client]: StoredHistory
 ): Promise<ReadonlySet<number>> {
   if (areOthers || settled >= upTo || received.length === 0) return new Set()
   const opener = startedOf(history)?.originalExecutionRunId
@@ -249,7 +260,7 @@ async function doneOf(
  * What a session that continues with these would lose: effects must not be repeated, nor decisions of clients vanish. Calls that the stored
  * events do not name can be made anew only in the first run that follows, if nothing but messages and decisions came in between.
  */
-function lostWith(received: readonly PriorRequest[], scheduled: readonly Activity[], answers: readonly Inherited[]): string | undefined {
+function lostWith(received: readonly PriorRequest[], scheduled: readonly Activity[], answers: readonly PriorAnswer[]): string | undefined {
   if (scheduled.some(({ name }) => name === 'loadFork')) return 'events of the session that it forked'
   if (jsonBytes(answers) > MAX_ANSWERS_BYTES) return 'results of calls that are too large to pass on'
   const runs = answers.flatMap((answer) => (answer.of === 'model' && answer.result.kind === 'completed' ? [answer.run] : []))

@@ -13,17 +13,17 @@ import { decodedOrNothing } from './history-payloads.ts'
  * A signal, a cancellation or an update in a history, and its place there. `endedAt`: where an update was completed. `details`: what an
  * earlier execution had passed on, instead of a payload.
  */
-export type Received = { kind: PriorRequest['kind']; at: number; endedAt?: number; id: string; name: string } & (
+export type ReceivedRequest = { kind: PriorRequest['kind']; at: number; endedAt?: number; id: string; name: string } & (
   | { payload: Payload | null | undefined }
   | { details: unknown }
 )
 
 /** What an execution received, in order, except for updates that it accepted and then refused: their senders know. */
-export function receivedIn(history: readonly HistoryEvent[]): Received[] {
-  const received: Received[] = []
-  const byId = new Map<string, Received>()
-  const byAcceptance = new Map<string, Received | undefined>()
-  const refused = new Set<Received>()
+export function receivedIn(history: readonly HistoryEvent[]): ReceivedRequest[] {
+  const received: ReceivedRequest[] = []
+  const byId = new Map<string, ReceivedRequest>()
+  const byAcceptance = new Map<string, ReceivedRequest | undefined>()
+  const refused = new Set<ReceivedRequest>()
   for (const [at, event] of history.entries()) {
     const {
       workflowExecutionSignaledEventAttributes: signal,
@@ -40,7 +40,7 @@ export function receivedIn(history: readonly HistoryEvent[]): Received[] {
     if (request) {
       const { meta, input } = request
       const id = meta?.updateId ?? ''
-      const update: Received = { kind: 'update', at, id, name: input?.name ?? '', payload: input?.args?.payloads?.[0] }
+      const update: ReceivedRequest = { kind: 'update', at, id, name: input?.name ?? '', payload: input?.args?.payloads?.[0] }
       received.push(update)
       byId.set(id, update)
     }
@@ -58,23 +58,23 @@ export function completedIn(history: readonly HistoryEvent[]): string[] {
 }
 
 /** Whether it ends the session, which has no event of it until it closes. */
-export function isOfEnd({ kind, name }: Received): boolean {
+export function isOfEnd({ kind, name }: ReceivedRequest): boolean {
   return kind === 'cancellation' || (kind === 'signal' && name === SIGNALS.close)
 }
 
 /** Whether it is an update that arrived by this place, and was completed after it, or not at all. */
-export function isInProgressAt(place: number, one: Received): boolean {
+export function isInProgressAt(place: number, one: ReceivedRequest): boolean {
   return one.kind === 'update' && one.at <= place && (one.endedAt === undefined || one.endedAt > place)
 }
 
-export async function requestIn(received: Received, client: Client): Promise<Request> {
+export async function requestIn(received: ReceivedRequest, client: Client): Promise<Request> {
   const { kind, name, id } = received
   const details = 'details' in received ? received.details : await decodedOrNothing(client, received.payload)
   return { kind, name, details, ...(kind === 'update' && { id }) }
 }
 
 /** The same for every execution that it is passed on to: a message without an id has one from here on. */
-export async function passedOn(received: Received, executionId: string, client: Client): Promise<PriorRequest> {
+export async function passedOn(received: ReceivedRequest, executionId: string, client: Client): Promise<PriorRequest> {
   const { kind, name, details } = await requestIn(received, client)
   const { id } = received
   if (kind === 'update') return { kind, name, details, id }
@@ -83,14 +83,14 @@ export async function passedOn(received: Received, executionId: string, client: 
 }
 
 /** They precede all that the execution received itself. */
-export function passedOnTo({ requests = [] }: Succession = {}): Received[] {
+export function passedOnTo({ requests = [] }: Succession = {}): ReceivedRequest[] {
   return requests.map((one) => ({ ...one, at: 0, id: one.kind === 'update' ? one.id : '' }))
 }
 
 /** An earlier execution was asked to close, or cancelled, and passed that on. */
-export function closingOf(carried: Continuation | undefined): Received[] {
+export function closingOf(carried: Continuation | undefined): ReceivedRequest[] {
   if (!carried?.closing) return []
   const { when, by } = carried.closing
-  const close: Received = { kind: 'signal', at: 0, id: '1', name: SIGNALS.close, details: defined({ by }) }
+  const close: ReceivedRequest = { kind: 'signal', at: 0, id: '1', name: SIGNALS.close, details: defined({ by }) }
   return when === 'now' ? [close, { kind: 'cancellation', at: 0, id: '1', name: 'cancel', details: {} }] : [close]
 }

@@ -6,7 +6,7 @@ import type { CheckpointPolicy, CheckpointTrigger } from '../session/agent-facts
 import type { EventType } from '../session/events.ts'
 import type { AgentOptions } from './agent.ts'
 
-type Given = NonNullable<AgentOptions['checkpoint']>
+type PolicyOption = NonNullable<AgentOptions['checkpoint']>
 
 const TRIGGER = options({
   type: where<string>(
@@ -28,7 +28,7 @@ const KINDS = options({
 })
 
 /** The values that `checkpoint` accepts; `checkpointPolicy` checks their members. */
-export const CHECKPOINT = where<Given>(
+export const CHECKPOINT = where<PolicyOption>(
   (value) => value === 'turn' || value === 'tool_call' || isOneKind(value),
   "'turn', 'tool_call', { everyTurns }, { every } or { on }",
 )
@@ -43,7 +43,7 @@ function isOneKind(value: unknown): boolean {
  * The policy in its recorded form. `hasTool`: whether the agent has the tool. @throws the error that `refuse` makes for an invalid member.
  */
 export function checkpointPolicy(
-  given: Given | undefined,
+  given: PolicyOption | undefined,
   hasTool: (name: string) => boolean,
   refuse: (problem: string) => Error,
 ): CheckpointPolicy {

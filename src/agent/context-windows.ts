@@ -1,7 +1,7 @@
 // The context windows of models whose providers publish them, in tokens.
 
 /** Models with the same context window. */
-interface Known {
+interface ModelWindow {
   /** The models' names in the API; a name with a date or `-latest` as its suffix means the same model. */
   models: readonly string[]
   /** Tokens of the request and the answer together. */
@@ -12,7 +12,7 @@ interface Known {
  * As published by the providers by 2026-11-25. For a model with several windows, this is the one that every account has. A model that is
  * not listed must declare its own window.
  */
-const KNOWN: readonly Known[] = [
+const KNOWN: readonly ModelWindow[] = [
   {
     tokens: 200_000,
     models: [

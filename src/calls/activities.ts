@@ -10,7 +10,7 @@ import type { HookOutcome } from '../session/hooks/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import type { PlanAndMemory } from '../session/recovery/kept.ts'
 import type { ModelPrice } from '../session/spending/model-price.ts'
-import type { Restored } from '../session/recovery/restored.ts'
+import type { RestoredValues } from '../session/recovery/restored.ts'
 import type { ForkStart } from '../session/protocol/protocol.ts'
 import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { CallState, SessionState } from '../session/state.ts'
@@ -247,7 +247,7 @@ export interface FlushResult {
 }
 
 /** Input of the activities that load what a session needs to open. */
-export interface Loading {
+export interface LoadInput {
   /** The known cause of the wait. While it is the same, Temporal retries, which leaves no history; a different one is soon reported. */
   waitsFor?: NotYet['notYet']['code']
   /** A person decided to continue without the events of unreadable executions. */
@@ -263,7 +263,7 @@ export interface NotYet {
 }
 
 /** What an activity of an execution that no worker can replay did. Absent `result`: a tool's body may have been entered. */
-export type Inherited =
+export type PriorAnswer =
   | { of: 'model'; run: number; turn: number; result: CallModelResult }
   | { of: 'call'; run: number; turn: number; callId: string; result?: ExecuteToolResult }
 
@@ -271,7 +271,7 @@ export type Inherited =
 export interface Succession {
   unreplayable?: Unreplayable
   /** What its activities did after the last stored event, in order. */
-  answers?: Inherited[]
+  answers?: PriorAnswer[]
   /** What it had received, in order, and the stored events do not show to be done. */
   requests?: PriorRequest[]
 }
@@ -281,7 +281,7 @@ export type PriorRequest =
   | { kind: 'signal' | 'cancellation'; name: string; details: unknown }
   | { kind: 'update'; name: string; details: unknown; id: string }
 
-export interface LoadSessionInput extends Loading {
+export interface LoadSessionInput extends LoadInput {
   /** The execution that was reset: its unstored events are stored first. */
   after?: string
   /** The execution that took the session for a new one: what it received is passed on. */
@@ -324,7 +324,7 @@ export type PastInStore =
     }
 
 /** Which calls of a turn are loaded. */
-export interface LoadCallsInput extends Loading {
+export interface LoadCallsInput extends LoadInput {
   /** `seq` of the `model_completed` that requested them. */
   answerSeq: number
   /** The event up to which their states are folded. */
@@ -352,7 +352,7 @@ export interface Unreadable {
 
 export type FindCallsResult = { kind: 'found'; calls: CallState[]; more: boolean } | Unreadable
 
-export interface LoadForkInput extends Loading {
+export interface LoadForkInput extends LoadInput {
   /** The new session's chain. */
   epoch: string
   fork: ForkStart
@@ -384,7 +384,7 @@ export type FindPlaceResult =
       /** The messages that the newest run accepted, and its intent. */
       again?: { messages: { messageId: string; seq: number }[]; intent: number }
       /** What differs now from that place. */
-      restored?: Restored
+      restored?: RestoredValues
     }
   | { kind: 'refused'; code: string; reason: string }
   | Unreadable

@@ -16,7 +16,7 @@ export interface ChangeFlags extends RequestFlags {
 }
 
 /** What a command prints: the lines, or the object with `--json`. */
-export interface Printed {
+export interface CommandOutput {
   json: object
   lines: readonly string[]
 }
@@ -29,7 +29,7 @@ export interface SessionCommand<O extends RequestFlags, Words extends unknown[]>
   options: readonly Option[]
   /** Refuses options before the command connects. */
   check?(options: O): unknown
-  run(pawl: Pawl, session: string, options: O, ...words: Words): Promise<Printed>
+  run(pawl: Pawl, session: string, options: O, ...words: Words): Promise<CommandOutput>
 }
 
 /** Returns a function, because a command belongs to the program that it is added to. */

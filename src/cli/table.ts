@@ -54,7 +54,7 @@ export function linesOfTable<T>(columns: readonly Column<T>[], rows: readonly T[
   return [paint('dim', headings.trimEnd()), ...lines.map((line) => line.trimEnd())]
 }
 
-interface Fitted<T> {
+interface FittedColumn<T> {
   column: Column<T>
   cells: string[]
   isLast: boolean
@@ -62,7 +62,7 @@ interface Fitted<T> {
 }
 
 /** Omits optional columns until the last column has room, which then gets the remaining width. */
-function fit<T>(all: Fitted<T>[], width: number): Fitted<T>[] {
+function fit<T>(all: FittedColumn<T>[], width: number): FittedColumn<T>[] {
   let shown = all
   const before = (): number => shown.slice(0, -1).reduce((sum, one) => sum + one.width + GAP.length, 0)
   const needed = (): number => before() + Math.min(shown.at(-1)?.width ?? 0, MIN_LAST)
@@ -75,13 +75,13 @@ function fit<T>(all: Fitted<T>[], width: number): Fitted<T>[] {
   return shown.map((one, index) => (index === shown.length - 1 ? { ...one, width: Math.min(one.width, room) } : one))
 }
 
-function cellOf<T>(one: Fitted<T>, text: string): string {
+function cellOf<T>(one: FittedColumn<T>, text: string): string {
   const cell = padded(oneLine(text, one.width), one)
   const style = one.column.status && styleOf(text)
   return style ? paint(style, cell) : cell
 }
 
-function padded<T>(text: string, { width, column }: Fitted<T>): string {
+function padded<T>(text: string, { width, column }: FittedColumn<T>): string {
   const space = ' '.repeat(Math.max(0, width - lengthOf(text)))
   return column.right ? space + text : text + space
 }

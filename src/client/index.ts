@@ -33,7 +33,7 @@ export { migrateStore } from './admin/migrating.ts'
 export type { MigrateReport } from './admin/migrating.ts'
 export type { ConnectOptions } from './connect-options.ts'
 export { Pawl } from './pawl.ts'
-export type { RunHandle, RunResult, RunSettled, SendOptions, SessionHandle, SessionOptions, SliceMoment } from './types.ts'
+export type { RunHandle, RunResult, SettledRun, SendOptions, SessionHandle, SessionOptions, SliceMoment } from './types.ts'
 export type { BulkRecoveryReport } from './admin/recovery-options.ts'
 export type { EraseReport, PruneReport, RebuildReport } from './admin/upkeep-options.ts'
 export type { Agent, OutputOf } from '../agent/agent.ts'
@@ -49,7 +49,7 @@ export type {
   ListedCompaction,
   ListedError,
   ListedMessage,
-  ListedPending,
+  ListedPendingCall,
   ListedSession,
   ListedToolCall,
 } from '../store/listed.ts'

@@ -125,7 +125,7 @@ export interface RunResult<O = unknown> {
 }
 
 /** The outcome of a run that has settled. `O`: the type of its output. */
-export type RunSettled<O = unknown> =
+export type SettledRun<O = unknown> =
   | ({ status: 'completed' } & RunResult<O>)
   | { status: 'interrupted'; run: number; reason?: string }
   | { status: 'failed'; run?: number; code: string; reason: string; strategy: RecoveryStrategy | 'automatic' }
@@ -181,7 +181,7 @@ export interface RunHandle<O = unknown> {
    * Like `result`, but resolves however the run ended. It also resolves when the run waits for a person or a client, with the
    * pending calls. For a message that the waiting run has not taken yet, it resolves later.
    */
-  settled(options?: WaitOptions): Promise<RunSettled<O>>
+  settled(options?: WaitOptions): Promise<SettledRun<O>>
   /** The session's events from this message on, until its run has ended. */
   events(options?: { signal?: AbortSignal }): AsyncIterable<SessionEvent>
   /** The same events, and between them the pieces of the model's answer: see `session.watch`. */

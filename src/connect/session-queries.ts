@@ -1,7 +1,14 @@
 // The queries of a session's workflow: its state, and the events of one execution, open or closed.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, QueryNotRegisteredError } from '@temporalio/client'
-import { type EventsPage, type EventsQuery, type LiveState, QUERIES, type Unopened, workflowIdOf } from '../session/protocol/protocol.ts'
+import {
+  type EventsPage,
+  type EventsQuery,
+  type LiveState,
+  QUERIES,
+  type UnopenedState,
+  workflowIdOf,
+} from '../session/protocol/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 
 /** A worker's answer when its newest events for an execution do not belong to a completed workflow task. */
@@ -31,7 +38,7 @@ export async function queryEvents(
 }
 
 /** The state of the session in its newest execution, or that it is not open yet. Rejects as `queryEvents` does. */
-export async function queryState(client: Client, sessionId: string, timeoutMs: number): Promise<SessionState | Unopened> {
+export async function queryState(client: Client, sessionId: string, timeoutMs: number): Promise<SessionState | UnopenedState> {
   const live = await queryLiveState(client, sessionId, timeoutMs)
   if (!('v' in live)) return live
   const { callWaits: _, ...state } = live
@@ -39,7 +46,7 @@ export async function queryState(client: Client, sessionId: string, timeoutMs: n
 }
 
 /** The same, with what calls wait for that the state does not say. */
-export function queryLiveState(client: Client, sessionId: string, timeoutMs: number): Promise<LiveState | Unopened> {
+export function queryLiveState(client: Client, sessionId: string, timeoutMs: number): Promise<LiveState | UnopenedState> {
   return ask(client, { sessionId }, [QUERIES.state], timeoutMs)
 }
 

@@ -26,10 +26,10 @@ export interface Notes {
   /** @throws ToolError for an amount that cannot have been spent. */
   spend(spent: SpendNote): void
   /** The last progress, the milestones, the custom events and the costs of this attempt, for its result. */
-  said(): Said
+  said(): AttemptNotes
 }
 
-interface Said {
+interface AttemptNotes {
   progress?: Json
   milestones?: string[]
   emitted?: CustomEvent[]
@@ -38,7 +38,7 @@ interface Said {
 
 /** The reports of one attempt. */
 export function notesOf({ lastProgress }: AttemptSoFar, link: JobLink): Notes {
-  const said: Said = {}
+  const said: AttemptNotes = {}
   const events = reporter('attempt')
   const costs = spendReporter('attempt')
   return {

@@ -56,7 +56,7 @@ export interface HookRunner {
 }
 
 /** A place with the input of its hooks. */
-export interface HookCalling<E extends HookEvent = HookEvent> {
+export interface HookInvocation<E extends HookEvent = HookEvent> {
   on: E
   turn: number
   input: HookInputs[E]
@@ -77,12 +77,12 @@ class InvalidAnswer extends Error {
 }
 
 /** The hooks of an event that are asked about a tool's calls. */
-export function hooksFor(hooks: readonly NamedHook[], { on, tool, hasRun }: Pick<HookCalling, 'on' | 'tool' | 'hasRun'>): NamedHook[] {
+export function hooksFor(hooks: readonly NamedHook[], { on, tool, hasRun }: Pick<HookInvocation, 'on' | 'tool' | 'hasRun'>): NamedHook[] {
   return hooks.filter((hook) => hook.on === on && (tool === undefined || isFor(hook, tool)) && !hasRun?.(hook.name))
 }
 
 /** Runs the hooks of one place together. @throws the signal's reason. */
-export async function runHooks(runner: HookRunner, calling: HookCalling): Promise<HookOutcome[]> {
+export async function runHooks(runner: HookRunner, calling: HookInvocation): Promise<HookOutcome[]> {
   const { room } = runner
   const due = hooksFor(runner.hooks, calling)
   // Places that share the room run at the same time, so each has its share of what was left when it began.
@@ -92,7 +92,7 @@ export async function runHooks(runner: HookRunner, calling: HookCalling): Promis
   return runs
 }
 
-async function runHook(runner: HookRunner, hook: NamedHook, calling: HookCalling, maxBytes: number): Promise<HookOutcome> {
+async function runHook(runner: HookRunner, hook: NamedHook, calling: HookInvocation, maxBytes: number): Promise<HookOutcome> {
   const { ctx, attempt, signal: stop, room } = runner
   const { on, turn, callId, tool } = calling
   const ran = { on, hook: hook.name, turn, attempt, ...defined({ callId, tool }) }
@@ -148,7 +148,7 @@ function recorded(error: unknown, { timeoutMs }: NamedHook): NonNullable<HookRun
 }
 
 /** The answer in its recorded form; undefined if it changes nothing. @throws InvalidAnswer. */
-async function checked({ on, problemWith }: HookCalling, given: unknown, maxBytes: number): Promise<HookAnswer | undefined> {
+async function checked({ on, problemWith }: HookInvocation, given: unknown, maxBytes: number): Promise<HookAnswer | undefined> {
   if (given === undefined || given === null) return undefined
   const allowed = ANSWERS[on].map((kind) => `{ ${kind}: ${kind === 'modify' ? 'arguments' : 'text'} }`).join(', ')
   const answer = plainJson(given)

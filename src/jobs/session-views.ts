@@ -49,7 +49,7 @@ const SESSIONS_KEPT = 200
 /** Bytes of JSON of cached sessions, including large values. */
 const BYTES_KEPT = 256_000_000
 
-interface Kept extends FoldedSession {
+interface CachedView extends FoldedSession {
   at: Watermark
   bytes: number
   fold: SlicesFold
@@ -71,11 +71,11 @@ export interface ViewNeeds {
 
 /** Views over the events that `read` returns. */
 export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, logger }: ViewNeeds): SessionViews {
-  const kept = new LRUCache<string, Kept>({ max: SESSIONS_KEPT, maxSize: BYTES_KEPT, sizeCalculation: ({ bytes }) => bytes })
+  const kept = new LRUCache<string, CachedView>({ max: SESSIONS_KEPT, maxSize: BYTES_KEPT, sizeCalculation: ({ bytes }) => bytes })
   /** One read per session at a time: the second one uses what the first has read. */
   const inTurn = takeTurns()
 
-  async function grow(key: string, from: Kept | undefined, target: ReadTarget, along?: EventsAlong): Promise<FoldedSession> {
+  async function grow(key: string, from: CachedView | undefined, target: ReadTarget, along?: EventsAlong): Promise<FoldedSession> {
     const entries = await entriesFor(target, from?.at ?? target.origin ?? START, along)
     const events = entries.map((entry) => JSON.parse(entry.json) as SessionEvent)
     // Before the transcript changes: it must not be half changed if values cannot be read.

@@ -135,7 +135,7 @@ export function isProviderDataRefused(error: unknown): boolean {
 }
 
 /** An error's message, wherever its provider puts it. */
-interface Said {
+interface ErrorDetails {
   name: string
   message: string
   status?: number
@@ -146,7 +146,7 @@ interface Said {
   retryAfterMs?: number | undefined
 }
 
-function saidIn(error: unknown): Said {
+function saidIn(error: unknown): ErrorDetails {
   const layers = layersOf(error)
   const texts = (key: string) => layers.flatMap((layer) => (typeof layer[key] === 'string' && layer[key] !== '' ? [layer[key]] : []))
   const [status] = layers.flatMap(statusIn)
@@ -215,7 +215,7 @@ function retryAfterIn({ responseHeaders, details }: Layer): number | undefined {
   return undefined
 }
 
-function codeOf({ name, status, types, text }: Said, error: unknown, phase: CallPhase): Code | `http_${number}` {
+function codeOf({ name, status, types, text }: ErrorDetails, error: unknown, phase: CallPhase): Code | `http_${number}` {
   const named = BY_NAME[name]
   if (named) return named
   const worded = status === undefined || status < 500 ? BY_WORDS.find(([words]) => words.test(text))?.[1] : undefined
@@ -228,7 +228,7 @@ function codeOf({ name, status, types, text }: Said, error: unknown, phase: Call
   return name === 'AI_APICallError' ? 'connection_error' : 'model_call_failed'
 }
 
-function detailOf({ message, types }: Said, error: unknown): string {
+function detailOf({ message, types }: ErrorDetails, error: unknown): string {
   const said = message === '' ? types || 'the provider reported an error without a message' : message
   return withCauses(said, error)
 }

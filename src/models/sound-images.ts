@@ -6,7 +6,7 @@ import type { ImageLimits } from './image-limits.ts'
 import type { SoundMessage, UserMessage } from './sound-types.ts'
 
 /** An image that can be sent. */
-interface Found {
+interface SendableImage {
   /** The image in the transcript. */
   given: ImageBlock
   /** The image with the type that its bytes have. */
@@ -25,7 +25,7 @@ export function soundImages(messages: readonly SoundMessage[], limits: ImageLimi
   const all = messages.flatMap((message) => (message.role === 'user' ? imagesIn(message.content) : []))
   if (all.length === 0) return [...messages]
   const replaced = new Map<ImageBlock, ImageBlock | TextBlock>()
-  const found: Found[] = []
+  const found: SendableImage[] = []
   for (const image of all) {
     const checked = checkImage(image, limits)
     if (typeof checked === 'string') replaced.set(image, notShown(checked))
@@ -59,7 +59,7 @@ function notShown(problem: string): TextBlock {
 }
 
 /** The image as it can be sent, or why it cannot. */
-function checkImage(given: ImageBlock, { mediaTypes, maxChars, maxSide, httpsOnly }: ImageLimits): Found | string {
+function checkImage(given: ImageBlock, { mediaTypes, maxChars, maxSide, httpsOnly }: ImageLimits): SendableImage | string {
   const { source } = given
   if (source.type === 'url') {
     if (!URL.canParse(source.url)) return 'its URL is not valid'
@@ -87,14 +87,14 @@ const GROUP = 10
 const PORTION = 4 * 1024 * 1024
 
 /** The oldest images, without which the others fit the limits of a request. */
-function tooMany(found: readonly Found[], { maxImages, maxTotalChars, many }: ImageLimits): Map<Found, string> {
-  const out = new Map<Found, string>()
+function tooMany(found: readonly SendableImage[], { maxImages, maxTotalChars, many }: ImageLimits): Map<SendableImage, string> {
+  const out = new Map<SendableImage, string>()
   const inGroups = (excess: number): number => Math.ceil(excess / GROUP) * GROUP
   if (found.length > maxImages) {
     const problem = `a request may have at most ${numberText(maxImages)} images, and there are newer ones`
     for (const one of found.slice(0, Math.min(found.length - 1, inGroups(found.length - maxImages)))) out.set(one, problem)
   }
-  const kept = (): Found[] => found.filter((one) => !out.has(one))
+  const kept = (): SendableImage[] => found.filter((one) => !out.has(one))
   if (many && kept().length > many.above) {
     const large = kept().filter(({ side }) => side > many.maxSide)
     const problem = `a request with more than ${many.above} images may have none with more than ${numberText(many.maxSide)} pixels on a side, and there are newer ones`

@@ -4,12 +4,12 @@ import type { Page } from '../client/queries/list.ts'
 import type { SessionBudget } from '../client/session/budget.ts'
 import type { RunReport } from '../client/session/run-report.ts'
 import type { SessionReport } from '../client/session/status.ts'
-import type { RunSettled } from '../client/types.ts'
+import type { SettledRun } from '../client/types.ts'
 import type { MemoryBlock } from '../session/built-in-tools/memory.ts'
 import type { Plan } from '../session/built-in-tools/plan.ts'
 import type { SessionEvent } from '../session/events.ts'
 import type {
-  CheckpointMade,
+  CheckpointAnswer,
   RollbackReport,
   PauseAnswer,
   RaiseAnswer,
@@ -23,7 +23,7 @@ import type {
   ListedCheckpoint,
   ListedError,
   ListedMessage,
-  ListedPending,
+  ListedPendingCall,
   ListedSession,
   ListedToolCall,
   StatusOverview,
@@ -45,7 +45,7 @@ interface RunPending {
 }
 
 /** The outcome of a message's run, as far as it is known. */
-type RunAnswer = RunSettled | RunPending
+type RunAnswer = SettledRun | RunPending
 
 /** A call that was approved. */
 interface CallApproved {
@@ -127,9 +127,9 @@ export interface OperationAnswers {
   pauseSession: PauseAnswer
   unpauseSession: UnpauseAnswer
   raiseLimits: RaiseAnswer
-  makeCheckpoint: CheckpointMade
+  makeCheckpoint: CheckpointAnswer
   listSessions: Page<ListedSession>
-  listPending: Page<ListedPending>
+  listPending: Page<ListedPendingCall>
   listToolCalls: Page<ListedToolCall>
   listErrors: Page<ListedError>
   sumUsage: Page<UsageSum>

@@ -108,7 +108,7 @@ const OPTIONS = options({
 
 const ROUTES: readonly Route[] = [...SESSION_ROUTES, ...WATCH_ROUTES, ...CHANGE_ROUTES, ...LIST_ROUTES, ...UI_ROUTES]
 /** A request that may be answered. */
-interface Admitted {
+interface AdmittedRequest {
   route: Route
   request: Request
   access: Access
@@ -179,7 +179,7 @@ export function createHandler(given: HandlerOptions): Handler {
         params,
         query,
         body,
-      } as Admitted)
+      } as AdmittedRequest)
       return await sentInPieces(response, { onEnd: release, stalledAfterMs, signal: request.signal })
     } catch (error) {
       release()
@@ -253,7 +253,7 @@ interface HandlerParts extends Pick<RouteCall<never, never, never>, 'pawl' | 'ag
 
 async function answer(
   { pawl, agents, errorTexts, streams, admit }: HandlerParts,
-  { route, request, access, params, query, body }: Admitted,
+  { route, request, access, params, query, body }: AdmittedRequest,
 ): Promise<Response> {
   const call: RouteCall<never, never, never> = {
     pawl,

@@ -3,7 +3,7 @@
 const PIECE_BYTES = 64_000
 
 /** What happens to a response that is being sent. */
-export interface ResponseSending {
+export interface SendingOptions {
   /** Called once, when the response needs no more memory. */
   onEnd(): void
   /** A client that reads nothing for this long receives nothing more. */
@@ -13,7 +13,7 @@ export interface ResponseSending {
 }
 
 /** The response, which calls back when it has been sent. A small one, or an event stream, does so at once. */
-export async function sentInPieces(response: Response, { onEnd, stalledAfterMs, signal }: ResponseSending): Promise<Response> {
+export async function sentInPieces(response: Response, { onEnd, stalledAfterMs, signal }: SendingOptions): Promise<Response> {
   if (!response.body || response.headers.get('content-type') === 'text/event-stream') {
     onEnd()
     return response
@@ -28,7 +28,7 @@ export async function sentInPieces(response: Response, { onEnd, stalledAfterMs, 
   return new Response(piecesOf(bytes, { onEnd, stalledAfterMs, signal }), { status, headers })
 }
 
-function piecesOf(whole: Uint8Array<ArrayBuffer>, { onEnd, stalledAfterMs, signal }: ResponseSending): ReadableStream<Uint8Array> {
+function piecesOf(whole: Uint8Array<ArrayBuffer>, { onEnd, stalledAfterMs, signal }: SendingOptions): ReadableStream<Uint8Array> {
   let bytes: Uint8Array | undefined = whole
   let sent = 0
   let stalled: NodeJS.Timeout | undefined

@@ -189,14 +189,14 @@ const HEADERS = {
   'x-accel-buffering': 'no',
 }
 
-type Arrived = IteratorResult<StreamItem | string> | { failed: unknown }
+type StreamArrival = IteratorResult<StreamItem | string> | { failed: unknown }
 
 /** The items of a source, each of which is requested only when the reader wants one, so at most one is held. */
 interface PulledItems {
   /** Waits for an item, for `wake`, or until the time is over. */
   arrival(withinMs: number): Promise<void>
   /** The item that has arrived. */
-  take(): Arrived | undefined
+  take(): StreamArrival | undefined
   wake(): void
   end(): void
 }
@@ -204,7 +204,7 @@ interface PulledItems {
 function pulled(source: AsyncIterable<StreamItem | string>): PulledItems {
   const iterator = source[Symbol.asyncIterator]()
   let isAsking = false
-  let arrived: Arrived | undefined
+  let arrived: StreamArrival | undefined
   let wake = (): void => undefined
 
   function ask(): void {
@@ -212,7 +212,7 @@ function pulled(source: AsyncIterable<StreamItem | string>): PulledItems {
     iterator.next().then(arrive, (failed: unknown) => arrive({ failed }))
   }
 
-  function arrive(what: Arrived): void {
+  function arrive(what: StreamArrival): void {
     isAsking = false
     arrived = what
     wake()

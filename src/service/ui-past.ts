@@ -9,9 +9,9 @@ import type { Json } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
 import { addToOutline, emptyOutline, newestSeq, type UiOutline } from '../ui/outline.ts'
 import { hasOutput, repeatedBy, withOutputOf } from '../ui/outputs.ts'
-import { planPage, type UiPagePlan, type UiPaging } from '../ui/pages.ts'
+import { planPage, type UiPagePlan, type UiPageRequest } from '../ui/pages.ts'
 import { readBack } from '../ui/reading-back.ts'
-import { reachesBack, reachesLoaded, type UiCursor, type UiLoaded } from '../ui/streaming.ts'
+import { reachesBack, reachesLoaded, type UiCursor, type UiLoadPoint } from '../ui/streaming.ts'
 import { ServiceError } from './errors.ts'
 import { whenOpened } from './when-opened.ts'
 
@@ -30,7 +30,7 @@ export interface ChatPast {
 }
 
 /** What is read of a session: at least until the outline is enough. */
-interface Wanted {
+interface PastRequest {
   isEnough(outline: UiOutline): boolean
   /** Only what comes before the place with which a page ended. */
   before?: number | undefined
@@ -45,7 +45,7 @@ interface Wanted {
  */
 export async function pageIn(
   session: SessionHandle,
-  paging: UiPaging,
+  paging: UiPageRequest,
 ): Promise<{ plan: UiPagePlan; stored: StoredPast | undefined; seq: number }> {
   const isEnough = (outline: UiOutline): boolean => planPage(outline, paging).isComplete
   const { outline, stored } = await whenOpened(() => readPast(session, { isEnough, before: paging.before, withoutState: true }))
@@ -71,7 +71,7 @@ export async function knownPastFor(session: SessionHandle, from: UiCursor): Prom
 }
 
 /** The answers to which something was added since a page has loaded its messages, and the newest one. @throws as `pastFor`. */
-export function pastSince(session: SessionHandle, loaded: UiLoaded): Promise<ChatPast> {
+export function pastSince(session: SessionHandle, loaded: UiLoadPoint): Promise<ChatPast> {
   return whenOpened(() => readPast(session, { isEnough: (outline) => reachesLoaded(outline, loaded) }))
 }
 
@@ -81,7 +81,7 @@ function readFor(session: SessionHandle, from: UiCursor): Promise<ChatPast> {
 }
 
 /** Reads the stored session backwards, or, if the store does not have it, all of it. */
-async function readPast(session: SessionHandle, wanted: Wanted, from?: UiCursor): Promise<ChatPast> {
+async function readPast(session: SessionHandle, wanted: PastRequest, from?: UiCursor): Promise<ChatPast> {
   const read = await unlessAway(async () => {
     const stored = await storedPastOf(session, { state: !wanted.withoutState })
     return stored && { outline: await readStored(session.id, stored, wanted, from), stored }
@@ -89,7 +89,7 @@ async function readPast(session: SessionHandle, wanted: Wanted, from?: UiCursor)
   return read ?? { outline: await readWhole(session), stored: undefined }
 }
 
-async function readStored(id: string, stored: StoredPast, { isEnough, before, message }: Wanted, from?: UiCursor): Promise<UiOutline> {
+async function readStored(id: string, stored: StoredPast, { isEnough, before, message }: PastRequest, from?: UiCursor): Promise<UiOutline> {
   const { top, tail, state } = stored
   const reading = await readBack({ source: stored, top, tail, state, before })
   const said = message === undefined ? undefined : await stored.locate(message)

@@ -4,7 +4,7 @@ import type { StoredPast } from '../client/session/stored-past.ts'
 import type { SessionHandle } from '../client/types.ts'
 import type { WatchItem } from '../session/watching/watching.ts'
 import type { UiChunk } from '../ui/protocol.ts'
-import { startStreaming, type UiCursor, type UiSent, type UiStreaming, type UiStreamOptions } from '../ui/streaming.ts'
+import { startStreaming, type UiCursor, type UiSentChunk, type UiChunkStream, type UiStreamOptions } from '../ui/streaming.ts'
 import { ServiceError } from './errors.ts'
 import type { ProblemBody } from './problem.ts'
 import { type ChatPast, contentsOf, newContentsOf } from './ui-past.ts'
@@ -16,13 +16,13 @@ export const UI_HEADERS = { 'x-vercel-ai-ui-message-stream': 'v1' } as const
 /** A session that waits or has failed may be about to continue: a message or a decision may be on its way. */
 const GRACE_MS = 400
 /** A stream to be opened. */
-export interface UiOpening extends Omit<UiStreamOptions, 'past'> {
+export interface UiStreamRequest extends Omit<UiStreamOptions, 'past'> {
   session: SessionHandle
   past: ChatPast
 }
 
 /** The stream as server-sent events. It keeps only what it needs of the session's past. */
-export function uiEvents({ session, past, ...options }: UiOpening): (signal: AbortSignal) => AsyncGenerator<string> {
+export function uiEvents({ session, past, ...options }: UiStreamRequest): (signal: AbortSignal) => AsyncGenerator<string> {
   const { stored, outline } = past
   const begun = startStreaming({ ...options, past: outline })
   const { from } = options
@@ -30,13 +30,13 @@ export function uiEvents({ session, past, ...options }: UiOpening): (signal: Abo
 }
 
 /** Where a stream reads. */
-interface Read {
+interface ReadSource {
   session: SessionHandle
   stored: StoredPast | undefined
 }
 
 async function* textsOf(
-  read: Read,
+  read: ReadSource,
   from: UiCursor,
   { stream, toShow }: ReturnType<typeof startStreaming>,
   signal: AbortSignal,
@@ -52,7 +52,7 @@ async function* textsOf(
   yield 'data: [DONE]\n\n'
 }
 
-async function* rest(read: Read, stream: UiStreaming, signal: AbortSignal): AsyncGenerator<string> {
+async function* rest(read: ReadSource, stream: UiChunkStream, signal: AbortSignal): AsyncGenerator<string> {
   const stop = new AbortController()
   const items = read.session.watch({ after: stream.seq, signal: AbortSignal.any([signal, stop.signal]) })[Symbol.asyncIterator]()
   let next = items.next()
@@ -69,7 +69,7 @@ async function* rest(read: Read, stream: UiStreaming, signal: AbortSignal): Asyn
   }
 }
 
-async function sentFor({ session, stored }: Read, stream: UiStreaming, item: WatchItem): Promise<UiSent[]> {
+async function sentFor({ session, stored }: ReadSource, stream: UiChunkStream, item: WatchItem): Promise<UiSentChunk[]> {
   switch (item.type) {
     case 'event':
       return stream.event(await newContentsOf(session, stored, item.event))
@@ -87,7 +87,7 @@ export function uiEnding({ code, detail, userMessage }: ProblemBody): string {
   return textOf({ chunk: { type: 'error', errorText: userMessage, code, detail } satisfies UiChunk })
 }
 
-function textOf({ chunk, cursor }: UiSent): string {
+function textOf({ chunk, cursor }: UiSentChunk): string {
   return `${cursor ? idLine(cursor).trimEnd() + '\n' : ''}data: ${JSON.stringify(chunk)}\n\n`
 }
 

@@ -154,7 +154,7 @@ export interface DeathReport extends AttemptReport {
 }
 
 /** Details of the failure of an attempt that threw. */
-export interface Thrown {
+export interface ThrownDetails {
   /** The error's class, if user code named its own. Absent: the failure's type. */
   class?: string
   message: string

@@ -6,7 +6,7 @@ import type { Json, JsonObject } from './json.ts'
 import type { MemoryChange } from './built-in-tools/memory.ts'
 import type { ModelPrice } from './spending/model-price.ts'
 import type { PlanChange } from './built-in-tools/plan.ts'
-import type { Restored } from './recovery/restored.ts'
+import type { RestoredValues } from './recovery/restored.ts'
 import type { Effect, FailedAttempt, Resolution, EffectReport, BlobRef, RunEffect, ResultContent } from './call-facts.ts'
 import type { RecoveryStrategy, AgentFacts } from './agent-facts.ts'
 
@@ -356,7 +356,7 @@ export type EventBody =
       removed?: string[]
       /** Messages that are back in the inbox, to be answered again. The first one opened the run of this intent. */
       again?: { messages: { messageId: string; seq: number }[]; intent: number }
-      restored?: Restored
+      restored?: RestoredValues
     }
   /** The events before this one are another session's; the fork continues from there independently. */
   | {
@@ -413,7 +413,7 @@ export type EventBody =
       force?: true
       by?: string
       reason?: string
-      restored?: Restored
+      restored?: RestoredValues
     }
   /** A requested recovery is not possible; nothing changed. `message`: why. */
   | { type: 'recovery_refused'; run?: number; strategy?: string; code: string; message: string; by?: string; reason?: string }

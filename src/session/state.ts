@@ -194,7 +194,7 @@ export interface UnknownCall {
 }
 
 /** A pause of a session. */
-export interface Paused {
+export interface Pause {
   /** When it was paused, in milliseconds since 1970. */
   at: number
   /** Who paused it. */
@@ -278,7 +278,7 @@ export interface SessionState {
    */
   unexpected?: string
   /** Set while the session is paused; it takes no step until it is unpaused. */
-  paused?: Paused
+  paused?: Pause
   /** Received messages that no turn has accepted yet, in order. */
   inbox: QueuedMessage[]
   /** Bytes of JSON of the entries in `inbox`, which are limited. */

@@ -14,7 +14,7 @@ import { listsOf } from './read/lists/index.ts'
 import { claimNamespace, namespaceCheck } from './postgres/namespace.ts'
 import { migrate, migrationNames, pendingMigrations } from './postgres/migrate.ts'
 import { notifierOn } from './postgres/notifier.ts'
-import type { WatchWhen } from './postgres/outages.ts'
+import type { WatchMode } from './postgres/outages.ts'
 import { lastCallEnd, liveReader } from './read/deltas.ts'
 import { saveDeltas, sweepDeltas, tidyDeltas } from './write/deltas.ts'
 import { findKey } from './maintenance/completed-keys.ts'
@@ -59,7 +59,7 @@ export interface StoreOptions {
   /** Logs when Postgres becomes unavailable, and when it answers again. */
   logger?: Logger
   /** `always` checks Postgres from the start and at intervals, so that an idle process notices an outage, too. Default `in_use`. */
-  watch?: WatchWhen
+  watch?: WatchMode
   /** Called when Postgres is slow to answer. */
   onWait?: TellWait
 }

@@ -142,7 +142,7 @@ export interface ListedToolCall extends ToolCallRow {
 export type PendingKind = 'approval' | 'client' | 'unknown'
 
 /** A call that waits for a person or a client. */
-export type ListedPending = {
+export type ListedPendingCall = {
   /** The session's id. */
   sessionId: string
   /** The agent's name. */

@@ -3,7 +3,7 @@ import type { Message, Usage } from '../session/content.ts'
 import type { SessionEvent, SessionStatus, Watermark } from '../session/events.ts'
 import type { ToolCallStatus } from '../session/call-facts.ts'
 import type { Json, JsonObject } from '../session/json.ts'
-import type { Paused, SessionError } from '../session/state.ts'
+import type { Pause, SessionError } from '../session/state.ts'
 
 /** A session's head: how far its events are stored. */
 export interface StoredHead extends Watermark {
@@ -31,7 +31,7 @@ export interface SessionRow {
   /** Why it is in `error`. */
   error: SessionError | null
   /** When it was paused, by whom and why; null: it is not paused. */
-  paused: Paused | null
+  paused: Pause | null
   /** Tokens used. */
   usage: Usage
   /** `seq` of the last stored event. */

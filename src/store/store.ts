@@ -12,15 +12,15 @@ import type { StoredConversation } from './read/conversation.ts'
 import type { EventRange } from './read/reader.ts'
 import type { SessionDeltaPart, SessionStream, TidiedDeltas } from './write/deltas.ts'
 import type { Lists } from './read/lists/index.ts'
-import type { Watched } from './postgres/listener.ts'
+import type { WatchedCommits } from './postgres/listener.ts'
 import type { KeptKey } from './maintenance/completed-keys.ts'
 import type { StoreUpkeep } from './maintenance/upkeep.ts'
 import type { Key } from './filters.ts'
 import type { MessagePlace, MessageRow, WrittenEvents, StoredHead } from './rows.ts'
 import type { Census } from './read/census.ts'
-import type { Consumer, Passed } from './write/consumers.ts'
+import type { Consumer, FeedStretch } from './write/consumers.ts'
 
-export type { LiveSession, SessionDeltaPart, SessionStream, TidiedDeltas, Watched }
+export type { LiveSession, SessionDeltaPart, SessionStream, TidiedDeltas, WatchedCommits }
 
 /** Options of a flush. */
 export interface FlushOptions {
@@ -42,7 +42,7 @@ export interface LateFlush {
 
 /** What a session resumes from after its workflow closed: its state at the head or, if neither a checkpoint nor the events can be
  * read (`lost`), the data of its row. */
-export type Resumed = { seq: number; digest: string; warnings: string[] } & (
+export type ResumePoint = { seq: number; digest: string; warnings: string[] } & (
   | { lost?: undefined; state: SessionState }
   /** `erased`: the content was erased on request, so any client may start the session again. */
   | { lost: true; erased?: true; agent: string; context: Json; tags: string[]; run: number; checkpoint: number; keysOf?: string }
@@ -71,7 +71,7 @@ export interface Store {
    * null for an unknown session. `warnings` lists unreadable parts. `executionId` identifies the execution that loads the session;
    * `lastExecution` returns it from then on.
    */
-  resume(sessionId: string, executionId?: string): Promise<Resumed | null>
+  resume(sessionId: string, executionId?: string): Promise<ResumePoint | null>
   /** The state at the stored head, without the accepted message ids; null if it cannot be read. Changes nothing. */
   state(sessionId: string): Promise<SessionState | null>
   /**
@@ -131,7 +131,7 @@ export interface Store {
   readonly upkeep: StoreUpkeep
 
   /** Calls back when events of the session (`'*'`: of any) were committed, or may have been. Read the events from a cursor. */
-  watch(sessionId: string, wake: () => void, which?: Watched): () => void
+  watch(sessionId: string, wake: () => void, which?: WatchedCommits): () => void
   /** Whether a notification for any session arrived in the last `ms` milliseconds: workers write to the store, and notifications work. */
   hasHeardWithin(ms: number): boolean
   /** Tells other workers that calls of the session may have been asked to stop. Best effort: their next heartbeats tell them, too. */
@@ -165,7 +165,7 @@ export interface Store {
    * Records how far the consumer has come, and extends its lease. Records nothing and returns false if another process has taken the
    * lease, or an operator has set the place.
    */
-  passFeed(consumer: Consumer, passed: Passed, forMs: number): Promise<boolean>
+  passFeed(consumer: Consumer, passed: FeedStretch, forMs: number): Promise<boolean>
   /** Releases the lease. */
   releaseFeed(consumer: Consumer): Promise<void>
   close(): Promise<void>

@@ -22,7 +22,7 @@ import { type SpanSubject, spanOf, type Stretch } from './ids.ts'
 import type { Attributes, AttributeValue, Span, SpanEvent, SpanLink } from './span.ts'
 
 /** What a session was doing after an event. The projection of the next event needs it. */
-export interface Tracked {
+export interface TrackedSession {
   state: SessionState
   /** What spans say about the waiting messages and those of the current run. */
   messages: Map<string, TrackedMessage>
@@ -77,7 +77,7 @@ export interface ProjectOptions {
 }
 
 /** Starts tracking a session after the events that `state` was folded from. `messages`: the waiting ones and those of the current run. */
-export function track(state: SessionState, messages: ReadonlyMap<string, TrackedMessage>): Tracked {
+export function track(state: SessionState, messages: ReadonlyMap<string, TrackedMessage>): TrackedSession {
   return { state, newest: NO_RUN, messages: new Map(messages), calls: new Map() }
 }
 
@@ -96,10 +96,10 @@ export function messagesOf({ inbox, current }: SessionState): { messageId: strin
 
 /** The spans that end with the event, which is the session's next one. Changes `tracked` in place; undefined: nothing is tracked so far. */
 export function project(
-  tracked: Tracked | undefined,
+  tracked: TrackedSession | undefined,
   event: SessionEvent,
   options: ProjectOptions,
-): { tracked: Tracked | undefined; spans: Span[] } {
+): { tracked: TrackedSession | undefined; spans: Span[] } {
   if (event.type === 'session_started') {
     const spans = tracked ? [...endStretch(tracked, event, options), ...cutSpans(tracked, event, placeIn(tracked.state))] : []
     return { tracked: track(initialState(event), new Map()), spans }
@@ -108,7 +108,7 @@ export function project(
   return { tracked, spans: next(tracked, event, options) }
 }
 
-function next(tracked: Tracked, event: Exclude<SessionEvent, { type: 'session_started' }>, options: ProjectOptions): Span[] {
+function next(tracked: TrackedSession, event: Exclude<SessionEvent, { type: 'session_started' }>, options: ProjectOptions): Span[] {
   const { state } = tracked
   const before = stepsIn(state)
   if (event.type === 'message_received') {
@@ -148,7 +148,7 @@ function stepsIn({ current }: SessionState): Steps {
   return { isAsking: current.phase === 'model', issued }
 }
 
-function begin(tracked: Tracked, current: RunState, event: SessionEvent): void {
+function begin(tracked: TrackedSession, current: RunState, event: SessionEvent): void {
   const { run, stretch } = current
   const { sessionId } = tracked.state
   const links: SpanLink[] = []
@@ -176,7 +176,7 @@ function beginTurn(open: OpenRun, turn: number, at: number, takes: readonly stri
   open.turn = { turn, startedAt: at, nextAt: at, attempts: 0, takes, links: [], events: [] }
 }
 
-function callerLinks({ messages }: Tracked, messageIds: readonly string[]): SpanLink[] {
+function callerLinks({ messages }: TrackedSession, messageIds: readonly string[]): SpanLink[] {
   return messageIds.flatMap((messageId) => {
     const caller = callerIn(messages.get(messageId)?.traceparent)
     return caller ? [{ ...caller, attributes: { 'pawl.link': 'caller', 'pawl.message_id': messageId } }] : []
@@ -184,7 +184,7 @@ function callerLinks({ messages }: Tracked, messageIds: readonly string[]): Span
 }
 
 /** The spans that the event itself ends, apart from those of turns and stretches. */
-function spansOf(tracked: Tracked, event: SessionEvent, options: ProjectOptions): Span[] {
+function spansOf(tracked: TrackedSession, event: SessionEvent, options: ProjectOptions): Span[] {
   const { open, calls } = tracked
   switch (event.type) {
     case 'turn_started': {
@@ -233,7 +233,7 @@ function spansOf(tracked: Tracked, event: SessionEvent, options: ProjectOptions)
   }
 }
 
-function startAgain({ calls }: Tracked, { callId, at }: { callId: string; at: number }): void {
+function startAgain({ calls }: TrackedSession, { callId, at }: { callId: string; at: number }): void {
   const call = calls.get(callId)
   if (call) call.nextAt = at
 }
@@ -242,7 +242,7 @@ function startAgain({ calls }: Tracked, { callId, at }: { callId: string; at: nu
  * Records what a person or a client did, or was asked to do, as an event of the turn's span. What arrives while the run rests, because the
  * run waits for something else too, has its own span, because the turn's span has ended.
  */
-function noted(tracked: Tracked, event: SessionEvent & OfCall, attributes: Attributes): Span[] {
+function noted(tracked: TrackedSession, event: SessionEvent & OfCall, attributes: Attributes): Span[] {
   const { type, at, callId, tool } = event
   const name = `pawl.${type}`
   const about = { 'gen_ai.tool.name': tool, 'gen_ai.tool.call.id': callId, ...attributes }
@@ -268,7 +268,7 @@ function placeIn({ current }: SessionState): Place | undefined {
 }
 
 /** What the event removes from the session, as a span of the newest run. The spans of the removed part have been exported, and stay. */
-function cutSpans({ state, newest }: Tracked, event: SessionEvent, left: Place | undefined): Span[] {
+function cutSpans({ state, newest }: TrackedSession, event: SessionEvent, left: Place | undefined): Span[] {
   const cut = event.type === 'forked' ? undefined : cutOf(event, newest)
   if (!cut || event.seq === 1) return []
   const { run } = newest
@@ -299,7 +299,7 @@ function cutAttributes({ after, run, outcomes }: Cut, event: SessionEvent): Attr
 
 type OfModel = EventOf<'model_completed' | 'model_attempt_failed'>
 
-function modelSpan(tracked: Tracked, event: EventOf<'model_completed'>, { contents }: ProjectOptions): Span {
+function modelSpan(tracked: TrackedSession, event: EventOf<'model_completed'>, { contents }: ProjectOptions): Span {
   const { usage, stopReason, content } = event
   countUsage(tracked.open, usage, event)
   return askedSpan(tracked, event, event, {
@@ -310,7 +310,7 @@ function modelSpan(tracked: Tracked, event: EventOf<'model_completed'>, { conten
   })
 }
 
-function failedModelSpan(tracked: Tracked, event: EventOf<'model_attempt_failed'>): Span {
+function failedModelSpan(tracked: TrackedSession, event: EventOf<'model_attempt_failed'>): Span {
   const { class: type, code, message, nextDelayMs = 0 } = event.error
   const asked = askedSpan(tracked, event, event.error, {})
   const turn = tracked.open?.turn
@@ -318,7 +318,7 @@ function failedModelSpan(tracked: Tracked, event: EventOf<'model_attempt_failed'
   return { ...asked, error: { type: code ?? type, message }, events: [exceptionOf(event)] }
 }
 
-function askedSpan(tracked: Tracked, event: OfModel, called: CalledModel & { attempt: number }, attributes: Attributes): Span {
+function askedSpan(tracked: TrackedSession, event: OfModel, called: CalledModel & { attempt: number }, attributes: Attributes): Span {
   const { attempt, model } = called
   const turn = tracked.open?.turn
   if (turn) turn.attempts = attempt
@@ -336,7 +336,7 @@ function askedSpan(tracked: Tracked, event: OfModel, called: CalledModel & { att
 }
 
 /** The span of a model call that summarises the conversation. */
-function compactionSpan(tracked: Tracked, event: EventOf<'compacted' | 'model_attempt_failed'>): Span {
+function compactionSpan(tracked: TrackedSession, event: EventOf<'compacted' | 'model_attempt_failed'>): Span {
   const failed = event.type === 'model_attempt_failed' ? event.error : undefined
   const called = failed ?? (event as EventOf<'compacted'>)
   const { model, attempt } = called
@@ -388,7 +388,7 @@ function countUsage(open: OpenRun | undefined, usage: Usage, event: SessionEvent
 type OfTool = EventOf<'tool_attempt_failed' | 'tool_completed' | 'tool_failed' | 'tool_unknown'>
 
 /** The span of an attempt; none if the attempt already has one, because its failure was recorded before the call's outcome. */
-function toolSpans(tracked: Tracked, event: OfTool, { contents }: ProjectOptions): Span[] {
+function toolSpans(tracked: TrackedSession, event: OfTool, { contents }: ProjectOptions): Span[] {
   const { calls } = tracked
   const { callId, tool } = event
   const call: OpenCall = calls.get(callId) ?? { nextAt: event.at, attempts: 0, tool, input: '' }
@@ -462,7 +462,7 @@ function errorOf(event: OfTool): Span['error'] {
 }
 
 /** Ends the stretch: its own span, and those of steps that were abandoned with it. */
-function endStretch(tracked: Tracked, event: SessionEvent, options: ProjectOptions, before: Steps = stepsIn(tracked.state)): Span[] {
+function endStretch(tracked: TrackedSession, event: SessionEvent, options: ProjectOptions, before: Steps = stepsIn(tracked.state)): Span[] {
   const { open, state } = tracked
   if (!open) return []
   const spans = endTurn(tracked, event, options, before)
@@ -487,7 +487,7 @@ const OUTCOMES: Partial<Record<SessionEvent['type'], string>> = {
 }
 
 function stretchSpan(
-  { state }: Tracked,
+  { state }: TrackedSession,
   { run, stretch }: OpenRun,
   event: SessionEvent,
   { about, startedAt, links }: { about: Attributes; startedAt: number; links: SpanLink[] },
@@ -506,7 +506,7 @@ function stretchSpan(
 }
 
 /** Ends the turn. A step abandoned in progress also has a span, because that span is the parent of what user code did in the step. */
-function endTurn(tracked: Tracked, event: SessionEvent, { contents }: ProjectOptions, { isAsking, issued }: Steps): Span[] {
+function endTurn(tracked: TrackedSession, event: SessionEvent, { contents }: ProjectOptions, { isAsking, issued }: Steps): Span[] {
   const { open, state, messages, calls } = tracked
   const turn = open?.turn
   if (!open || !turn) return []
@@ -574,7 +574,7 @@ const ABANDONS_STEPS: ReadonlySet<SessionEvent['type']> = new Set(['run_interrup
 
 /** A span of the stretch that the event belongs to. */
 function span(
-  { state, open }: Tracked,
+  { state, open }: TrackedSession,
   event: SessionEvent & { run: number; turn: number },
   about: SpanSubject,
   { name, kind, startedAt, attributes }: Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes'>,
@@ -600,7 +600,7 @@ function span(
 }
 
 /** Keeps only the messages that spans may still describe. */
-function keepMessages(tracked: Tracked, { type }: SessionEvent): void {
+function keepMessages(tracked: TrackedSession, { type }: SessionEvent): void {
   if (!CHANGES_INBOX.has(type)) return
   const needed = new Set(messagesOf(tracked.state).map(({ messageId }) => messageId))
   for (const messageId of tracked.messages.keys()) if (!needed.has(messageId)) tracked.messages.delete(messageId)

@@ -1,7 +1,7 @@
 // Tracks the sessions whose events arrive. State that is missing is rebuilt from stored events.
 import type { SessionEvent } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
-import { messagesOf, project, type ProjectOptions, track, type Tracked, trackedMessage, type TrackedMessage } from './project.ts'
+import { messagesOf, project, type ProjectOptions, track, type TrackedSession, trackedMessage, type TrackedMessage } from './project.ts'
 import type { Span } from './span.ts'
 
 /** Access to stored events. */
@@ -15,7 +15,7 @@ export interface TracedPast {
 }
 
 /** A tracker of sessions. */
-export interface Tracking {
+export interface SessionTracker {
   /** Returns the spans that end with the session's next events. Skips events that were already projected, and reads missing ones. */
   add(sessionId: string, events: readonly SessionEvent[]): Promise<Span[]>
 }
@@ -33,10 +33,10 @@ const SESSIONS_KEPT = 500
 class Unprojectable extends Error {}
 
 /** Starts tracking sessions. The tracked state is a cache: the resulting spans do not depend on it. */
-export function trackSessions(past: TracedPast, options: TrackingOptions): Tracking {
-  const known = new Map<string, Tracked>()
+export function trackSessions(past: TracedPast, options: TrackingOptions): SessionTracker {
+  const known = new Map<string, TrackedSession>()
 
-  async function knownAt(sessionId: string, seq: number): Promise<Tracked | undefined> {
+  async function knownAt(sessionId: string, seq: number): Promise<TrackedSession | undefined> {
     const tracked = known.get(sessionId)
     known.delete(sessionId)
     if (tracked && !tracked.isIncomplete && tracked.state.seq === seq) return tracked
@@ -75,7 +75,7 @@ export function trackSessions(past: TracedPast, options: TrackingOptions): Track
   return { add }
 }
 
-function projected(tracked: Tracked | undefined, event: SessionEvent, options: ProjectOptions): ReturnType<typeof project> {
+function projected(tracked: TrackedSession | undefined, event: SessionEvent, options: ProjectOptions): ReturnType<typeof project> {
   try {
     return project(tracked, event, options)
   } catch (cause) {
@@ -84,12 +84,12 @@ function projected(tracked: Tracked | undefined, event: SessionEvent, options: P
 }
 
 /** The tracked state after the event, folded from just before the newest run, because the spans of earlier runs have ended. */
-async function trackedAt(past: TracedPast, sessionId: string, seq: number, options: ProjectOptions): Promise<Tracked | undefined> {
+async function trackedAt(past: TracedPast, sessionId: string, seq: number, options: ProjectOptions): Promise<TrackedSession | undefined> {
   const base = ((await past.newestRun(sessionId, seq)) ?? seq + 1) - 1
   const state = await past.stateAt(sessionId, base)
   if (!state) return undefined
   const messages = await storedMessages(past, sessionId, state, options)
-  let tracked: Tracked | undefined = track(state, messages)
+  let tracked: TrackedSession | undefined = track(state, messages)
   for await (const event of past.events(sessionId, base, seq)) tracked = projected(tracked, event, options).tracked
   if (tracked) delete tracked.isIncomplete
   return tracked

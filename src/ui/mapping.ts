@@ -20,7 +20,7 @@ export interface UiItem {
 }
 
 /** Converts what happens in a session to chunks. Each stretch between two user messages becomes one message. */
-export interface Mapping {
+export interface ChunkMapper {
   /**
    * Maps the next event; a replay has the output that it shows. The last chunk that it yields contains the event's `seq`. `isArchived`: the
    * event is archived, except for users' messages, so it yields nothing.
@@ -33,7 +33,7 @@ export interface Mapping {
 }
 
 /** A block of the answer in progress that was shown. */
-interface Shown {
+interface ShownBlock {
   kind: 'text' | 'thinking' | 'tool_use'
   /** The index of the piece's content block. */
   index: number
@@ -85,9 +85,9 @@ export interface MappingOptions {
 }
 
 /** Creates a mapping that starts at the beginning of a session, or between two stretches. */
-export function startMapping({ show, errorTexts = 'masked', isSettled = () => false }: MappingOptions): Mapping {
+export function startMapping({ show, errorTexts = 'masked', isSettled = () => false }: MappingOptions): ChunkMapper {
   let stretch: AnswerStretch | undefined
-  let shown: Shown[] = []
+  let shown: ShownBlock[] = []
   /** Users' messages to archived turns, which the run's next turn answers. */
   let unanswered: { run: number; takes: readonly string[] } = { run: 0, takes: [] }
 
@@ -288,7 +288,7 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
 
   function toolPiece(
     { index, name, partialJson }: ModelDelta & { type: 'tool_input' },
-    known: Shown | undefined,
+    known: ShownBlock | undefined,
     at: { run: number; turn: number },
   ): UiChunk[] {
     // A call without a tool name cannot be shown before the answer is recorded.
@@ -323,7 +323,7 @@ const PARTS = { text: 'text', thinking: 'reasoning' } as const
 
 /** A block of an answer that users see. */
 interface Visible {
-  kind: Shown['kind']
+  kind: ShownBlock['kind']
   /** The id of the part or of the call. */
   id: string
   text: string
@@ -347,12 +347,12 @@ function visible(content: readonly AssistantBlock[], run: number, turn: number):
   return blocks
 }
 
-function startsWith(block: Visible | undefined, kind: Shown['kind'], text: string): boolean {
+function startsWith(block: Visible | undefined, kind: ShownBlock['kind'], text: string): boolean {
   return kind === 'tool_use' ? block?.name === text : (block?.text.startsWith(text) ?? false)
 }
 
 /** The part of a recorded text that is not shown yet. */
-function restOf({ kind, id, text }: Visible, shown: Shown | undefined): UiChunk[] {
+function restOf({ kind, id, text }: Visible, shown: ShownBlock | undefined): UiChunk[] {
   const part = kind === 'thinking' ? 'reasoning' : 'text'
   const rest = text.slice(shown?.text.length ?? 0)
   return [

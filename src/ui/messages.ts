@@ -6,7 +6,7 @@ import { isObject, type JsonObject } from '../session/json.ts'
 import { startMapping } from './mapping.ts'
 import { outputSeq, withOutputOf } from './outputs.ts'
 import type { LoosePart, UiChunk, UiMessage } from './protocol.ts'
-import { type Surviving, surviving } from './surviving.ts'
+import { type SurvivingEvent, surviving } from './surviving.ts'
 import type { ErrorTexts } from './user-texts.ts'
 
 /** A message that is being built. */
@@ -31,7 +31,7 @@ function withOutput(events: readonly SessionEvent[], event: SessionEvent): Sessi
 }
 
 /** The conversation of these events, or a part of it. Replays include the outputs that they show. */
-export function messagesFrom(conversation: Iterable<Pick<Surviving, 'event' | 'isArchived'>>, errorTexts?: ErrorTexts): UiMessage[] {
+export function messagesFrom(conversation: Iterable<Pick<SurvivingEvent, 'event' | 'isArchived'>>, errorTexts?: ErrorTexts): UiMessage[] {
   const messages: Draft[] = []
   const waiting = new Map<string, EventOf<'message_received'>>()
   const mapping = startMapping({ show: 'pieces', errorTexts })

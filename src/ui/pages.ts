@@ -6,12 +6,12 @@ import { messagesFrom } from './messages.ts'
 import type { UiOutline } from './outline.ts'
 import { outputSeq } from './outputs.ts'
 import type { UiMessage } from './protocol.ts'
-import { type Surviving, surviving } from './surviving.ts'
+import { type SurvivingEvent, surviving } from './surviving.ts'
 import type { ErrorTexts } from './user-texts.ts'
 import { beginningOf } from '../session/beginning.ts'
 
 /** Selects a page. */
-export interface UiPaging {
+export interface UiPageRequest {
   /** The page before this one, by its cursor. Default: the newest messages. */
   before?: number | undefined
   /** Maximum messages, approximately: a user's message and its answer stay together. */
@@ -51,20 +51,20 @@ interface Exchange {
   /** The place where it begins. */
   at: number
   /** The users' messages. */
-  said: Surviving[]
+  said: SurvivingEvent[]
   /** Where the answer begins; absent if there is none. */
   answer?: number
 }
 
-interface PagedConversation extends UiPaging {
+interface PagedConversation extends UiPageRequest {
   outline: UiOutline
-  kept: readonly Surviving[]
+  kept: readonly SurvivingEvent[]
   /** The size of an event in characters, with its large value if that is loaded. */
-  sizeOf(one: Surviving): number
+  sizeOf(one: SurvivingEvent): number
 }
 
 /** Plans a page. */
-export function planPage(outline: UiOutline, paging: UiPaging): UiPagePlan {
+export function planPage(outline: UiOutline, paging: UiPageRequest): UiPagePlan {
   const kept = surviving(outline.events)
   const sizes = new Map(
     outline.events.map((event, n) => {
@@ -73,7 +73,7 @@ export function planPage(outline: UiOutline, paging: UiPaging): UiPagePlan {
     }),
   )
   const sizeAt = (seq: number | undefined): number => (seq === undefined ? 0 : (sizes.get(seq) ?? 0))
-  const sizeOf = ({ event }: Surviving): number => sizeAt(event.seq) + sizeAt(outputSeq(outline.events, event))
+  const sizeOf = ({ event }: SurvivingEvent): number => sizeAt(event.seq) + sizeAt(outputSeq(outline.events, event))
   const all = { ...paging, outline, kept, sizeOf }
   const { exchanges, waiting } = exchangesIn(kept)
   const before = paging.before ?? Number.POSITIVE_INFINITY
@@ -97,7 +97,7 @@ export function planPage(outline: UiOutline, paging: UiPaging): UiPagePlan {
 }
 
 /** An event of a page, as the page shows it. */
-export type UiPagePart = Pick<Surviving, 'event' | 'isArchived'>
+export type UiPagePart = Pick<SurvivingEvent, 'event' | 'isArchived'>
 
 /** The event, or the part of it that fits. */
 export function partOf(event: SessionEvent, { isArchived, fits }: UiToRead): UiPagePart {
@@ -110,9 +110,9 @@ export function messagesOfPage({ hasTail }: UiPagePlan, parts: readonly UiPagePa
   return hasTail && messages.at(-1)?.role === 'assistant' ? messages.slice(0, -1) : messages
 }
 
-function exchangesIn(kept: readonly Surviving[]): { exchanges: Exchange[]; waiting: Surviving[] } {
+function exchangesIn(kept: readonly SurvivingEvent[]): { exchanges: Exchange[]; waiting: SurvivingEvent[] } {
   const mapping = startMapping({ show: 'steps' })
-  const said = new Map<string, Surviving>()
+  const said = new Map<string, SurvivingEvent>()
   const exchanges: Exchange[] = []
   for (const [n, one] of kept.entries()) {
     const { event, at, isArchived } = one
@@ -137,7 +137,7 @@ function exchangesIn(kept: readonly Surviving[]): { exchanges: Exchange[]; waiti
 function newestThatFit(
   { kept, sizeOf, limit, characters }: PagedConversation,
   exchanges: readonly Exchange[],
-  waiting: Surviving[],
+  waiting: SurvivingEvent[],
 ): Exchange[] {
   const chosen: Exchange[] = []
   let size = sum(waiting.map(sizeOf))
@@ -152,7 +152,7 @@ function newestThatFit(
 }
 
 /** Keeps the newest parts. */
-function fitted({ outline, sizeOf, characters }: PagedConversation, parts: readonly Surviving[]): UiToRead[] {
+function fitted({ outline, sizeOf, characters }: PagedConversation, parts: readonly SurvivingEvent[]): UiToRead[] {
   let room = characters
   const toRead = parts.toReversed().map((one): UiToRead => {
     const { event, isArchived } = one

@@ -1,14 +1,14 @@
 // Reads the server-sent events of a response.
 
 /** One event, or only an id. */
-export interface ServerSent {
+export interface ServerSentEvent {
   id?: string
   event?: string
   data?: string
 }
 
 /** Yields the events as they arrive. Rejects if the connection breaks, or if nothing arrives for `silenceMs` (default: no limit). */
-export async function* serverSent(body: ReadableStream<Uint8Array>, silenceMs?: number): AsyncGenerator<ServerSent> {
+export async function* serverSent(body: ReadableStream<Uint8Array>, silenceMs?: number): AsyncGenerator<ServerSentEvent> {
   const reader = body.getReader()
   const decoder = new TextDecoder()
   let text = ''
@@ -39,8 +39,8 @@ async function within<T>(ms: number | undefined, work: Promise<T>): Promise<T> {
   }
 }
 
-function eventOf(block: string): ServerSent {
-  const event: ServerSent = {}
+function eventOf(block: string): ServerSentEvent {
+  const event: ServerSentEvent = {}
   for (const line of block.split('\n')) {
     if (line.startsWith('id: ')) event.id = line.slice(4)
     if (line.startsWith('event: ')) event.event = line.slice(7)

@@ -10,7 +10,7 @@ import { startMapping, type UiItem } from './mapping.ts'
 import type { UiOutline } from './outline.ts'
 import { outputSeq } from './outputs.ts'
 import type { UiChunk, UiShow } from './protocol.ts'
-import { surviving, type Surviving } from './surviving.ts'
+import { surviving, type SurvivingEvent } from './surviving.ts'
 import { type ErrorTexts, failureDetail, failureText } from './user-texts.ts'
 
 /** The position of a stream. */
@@ -21,7 +21,7 @@ export type UiCursor =
   | { after: number; answer?: string }
 
 /** A chunk that a stream sends. */
-export interface UiSent {
+export interface UiSentChunk {
   chunk: UiChunk
   /** The stream's position after this chunk; absent if the stream cannot be resumed here. */
   cursor?: UiCursor
@@ -46,15 +46,15 @@ export interface UiToShow {
 }
 
 /** One stream. */
-export interface UiStreaming {
+export interface UiChunkStream {
   /** `seq` of the last event that it received. */
   readonly seq: number
   /** Shows the next past event. */
-  past(event: SessionEvent, place: UiToShow): UiSent[]
+  past(event: SessionEvent, place: UiToShow): UiSentChunk[]
   /** Shows the next new event. */
-  event(event: SessionEvent): UiSent[]
-  delta(at: { run: number; turn: number }, delta: ModelDelta): UiSent[]
-  reset(): UiSent[]
+  event(event: SessionEvent): UiSentChunk[]
+  delta(at: { run: number; turn: number }, delta: ModelDelta): UiSentChunk[]
+  reset(): UiSentChunk[]
   /** Whether more will follow. */
   end(): UiEnd
   /** The chunk that ends the stream. */
@@ -76,14 +76,14 @@ export interface UiStreamOptions {
 }
 
 /** When a page loaded its messages: at or after a moment (milliseconds since 1970), or with the events up to a `seq`. */
-export type UiLoaded = { after: number } | { seq: number }
+export type UiLoadPoint = { after: number } | { seq: number }
 
 /**
  * Where a page that has just loaded its messages resumes: at the first answer that may have continued since then. That is one in progress,
  * or one that was extended since `loaded` (default: none). Undefined if there is no such answer, and none will follow before a user sends
  * something.
  */
-export function resumePoint({ state, events }: UiOutline, loaded: UiLoaded = { seq: Number.POSITIVE_INFINITY }): UiCursor | undefined {
+export function resumePoint({ state, events }: UiOutline, loaded: UiLoadPoint = { seq: Number.POSITIVE_INFINITY }): UiCursor | undefined {
   if (!state) return undefined
   const atRest = isAtRest(state, new Set())
   const answers = answersIn(events)
@@ -101,7 +101,7 @@ export function reachesBack({ start }: UiOutline, from: UiCursor, takenAt: numbe
 }
 
 /** Whether the outline has all answers that were extended since a page loaded its messages; see `resumePoint`. */
-export function reachesLoaded({ start, events, earlier }: UiOutline, loaded: UiLoaded): boolean {
+export function reachesLoaded({ start, events, earlier }: UiOutline, loaded: UiLoadPoint): boolean {
   if (start === 0) return true
   const isBefore = ({ seq, at }: { seq: number; at: number }): boolean => ('seq' in loaded ? seq <= loaded.seq : at < loaded.after)
   return isBefore(events.find(({ seq }) => seq === start) ?? { seq: start, at: 0 }) && earlier.every(isBefore)
@@ -134,7 +134,7 @@ function answersIn(past: readonly SessionEvent[]): Answer[] {
 /** Starts a stream that knows `past`. `toShow`: the past events that its caller must pass first, in order. */
 export function startStreaming({ from, show, errorTexts = 'masked', past, isFresh, decided = new Set() }: UiStreamOptions): {
   toShow: UiToShow[]
-  stream: UiStreaming
+  stream: UiChunkStream
 } {
   const answered = new Set(past.events.flatMap((event) => (event.type === 'answer_received' ? [event.callId] : [])))
   const mapping = startMapping({ show, errorTexts, isSettled: (callId) => answered.has(callId) })
@@ -161,13 +161,13 @@ export function startStreaming({ from, show, errorTexts = 'masked', past, isFres
   }
 
   /** `next`: the place of the next event to show. A stream cannot be resumed between two events of one place. */
-  function shownOf({ event, at, isArchived }: Surviving, next?: number): UiSent[] {
+  function shownOf({ event, at, isArchived }: SurvivingEvent, next?: number): UiSentChunk[] {
     const items = mapping.event(event, isArchived)
     if (event.type === 'turn_started' && items.some(({ chunk }) => chunk.type === 'start')) newestStart = event
     return items.flatMap((item, n) => send(item, at, n === items.length - 1 && at !== next))
   }
 
-  function send({ chunk, takes }: UiItem, at: number, isLast: boolean): UiSent[] {
+  function send({ chunk, takes }: UiItem, at: number, isLast: boolean): UiSentChunk[] {
     if (chunk.type === 'start') begin(chunk.messageId, chunk.messageMetadata.pawl.run, takes ?? [], at)
     if (!isShown() || !('after' in cursor) || at <= cursor.after) return []
     if (!isLast) return [{ chunk }]
@@ -216,7 +216,7 @@ export function startStreaming({ from, show, errorTexts = 'masked', past, isFres
   }
   if (isFresh) problem = undefined
   const toShow = problem ? [] : shownFrom(from, past.events)
-  const live = (items: readonly UiItem[]): UiSent[] => (isShown() ? items.map(({ chunk }) => ({ chunk })) : [])
+  const live = (items: readonly UiItem[]): UiSentChunk[] => (isShown() ? items.map(({ chunk }) => ({ chunk })) : [])
   return {
     toShow,
     stream: {
@@ -251,7 +251,7 @@ function shownFrom(from: UiCursor, events: readonly SessionEvent[]): UiToShow[] 
   }))
 }
 
-function firstShown(from: UiCursor, shown: readonly Surviving[]): number | undefined {
+function firstShown(from: UiCursor, shown: readonly SurvivingEvent[]): number | undefined {
   const mapping = startMapping({ show: 'steps' })
   let first: number | undefined = 'message' in from ? undefined : 0
   for (const [n, { event, at, isArchived }] of shown.entries()) {

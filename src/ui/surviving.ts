@@ -4,7 +4,7 @@ import { requestOf } from '../session/past/outcomes.ts'
 import { addToVisible, nothingVisible, type VisiblePast } from '../session/past/visible.ts'
 
 /** An event of the conversation. */
-export interface Surviving {
+export interface SurvivingEvent {
   event: SessionEvent
   /** The event's place: its `seq`, or that of the outcome that it replaces. */
   at: number
@@ -13,7 +13,7 @@ export interface Surviving {
 }
 
 /** The events that remain after the newest one has been applied, in the order of the conversation. */
-export function surviving(events: readonly SessionEvent[]): Surviving[] {
+export function surviving(events: readonly SessionEvent[]): SurvivingEvent[] {
   const past = nothingVisible()
   for (const event of events) addToVisible(past, event)
   const placeOf = placesIn(past)

@@ -76,7 +76,7 @@ const SUPERVISE = options({
 })
 
 /** A supervisor's options, completed with defaults. */
-export interface Supervising extends Omit<SuperviseOptions, 'processes' | 'stuckLoop' | 'healAfter' | 'loadTimeout'> {
+export interface CheckedSuperviseOptions extends Omit<SuperviseOptions, 'processes' | 'stuckLoop' | 'healAfter' | 'loadTimeout'> {
   processes: number
   stuckLoopMs: number
   healAfterMs: number | false
@@ -84,7 +84,7 @@ export interface Supervising extends Omit<SuperviseOptions, 'processes' | 'stuck
 }
 
 /** Completes a supervisor's options. @throws InvalidOptionError. */
-export function checkSupervise(given: SuperviseOptions): Supervising {
+export function checkSupervise(given: SuperviseOptions): CheckedSuperviseOptions {
   const checked = checkOptions(SUPERVISE, given)
   const { stuckLoop = DEFAULT_STUCK_LOOP_MS, healAfter = DEFAULT_HEAL_MS, loadTimeout = DEFAULT_LOAD_MS, processes, ...more } = checked
   const times = { stuckLoopMs: stuckLoop, healAfterMs: healAfter, loadTimeoutMs: loadTimeout }
@@ -143,13 +143,13 @@ const PREFLIGHT = options({
 })
 
 /** A preflight's options, completed with defaults. */
-export interface Preflighting extends Omit<PreflightOptions, 'concurrency' | 'loadTimeout'> {
+export interface CheckedPreflightOptions extends Omit<PreflightOptions, 'concurrency' | 'loadTimeout'> {
   concurrency: number
   loadTimeoutMs: number
 }
 
 /** Completes a preflight's options. @throws InvalidOptionError. */
-export function checkPreflight(given: PreflightOptions): Preflighting {
+export function checkPreflight(given: PreflightOptions): CheckedPreflightOptions {
   const { concurrency, loadTimeout: loadTimeoutMs = DEFAULT_LOAD_MS, ...more } = checkOptions(PREFLIGHT, given)
   return {
     ...(more as Omit<PreflightOptions, 'concurrency' | 'loadTimeout'>),

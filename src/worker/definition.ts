@@ -21,7 +21,7 @@ export interface WorkerDefinition<S = unknown> {
 }
 
 /** Infers the agents `A` of a worker, and requires `services` if they need any. */
-export type Serving<A extends readonly Agent[]> = { agents: A } & ({} extends ServicesOf<A[number]> ? unknown : { services: unknown })
+export type ServedAgents<A extends readonly Agent[]> = { agents: A } & ({} extends ServicesOf<A[number]> ? unknown : { services: unknown })
 
 const OPTIONS = options({ agents: z.unknown().optional(), services: z.unknown().optional() })
 
@@ -30,7 +30,7 @@ const OPTIONS = options({ agents: z.unknown().optional(), services: z.unknown().
  * @throws DeclarationError `invalid_worker` for an unknown option; `no_agents`, `duplicate_agent`.
  */
 export function defineWorker<const A extends readonly Agent[]>(
-  definition: WorkerDefinition<ServicesOf<A[number]>> & Serving<A>,
+  definition: WorkerDefinition<ServicesOf<A[number]>> & ServedAgents<A>,
 ): WorkerDefinition {
   checkOptions(OPTIONS, definition, (problem) => new DeclarationError('invalid_worker', `defineWorker: ${problem}`))
   return checkAgents<WorkerDefinition>(definition, 'defineWorker')

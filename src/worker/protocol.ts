@@ -44,7 +44,7 @@ export type FromExecutor =
       worker: string
       models: ReadonlyMap<string, string>
       hasSlices: boolean
-      holding: Holding[]
+      holding: HeldJobReport[]
     }
   /** Its event loop is not blocked. */
   | { type: 'alive' }
@@ -99,7 +99,7 @@ export interface Answers {
 export type AnswerPart = Pick<DeltaPart, 'begunAt' | 'from' | 'until' | 'pieces'>
 
 /** A job that an executor holds when it connects to a new orchestrator. */
-export interface Holding {
+export interface HeldJobReport {
   job: string
   order: JobOrder
   /** Whether the body may have been entered. */

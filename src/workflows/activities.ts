@@ -10,7 +10,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import type { OwnActivity, PawlActivities } from '../calls/activities.ts'
-import { type DeathReport, MAX_DEATHS, MAX_UNREPORTED, readReport, type Thrown } from '../session/attempts.ts'
+import { type DeathReport, MAX_DEATHS, MAX_UNREPORTED, readReport, type ThrownDetails } from '../session/attempts.ts'
 import type { Resolution } from '../session/call-facts.ts'
 import { ownTaskQueue } from '../session/protocol/protocol.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
@@ -133,7 +133,7 @@ function own<A extends OwnActivity>(activity: A, options: ActivityOptions): OwnA
 }
 
 /** Why an activity has no result. */
-export type Lost =
+export type LostActivity =
   /** Cancelled before it could begin. */
   | { how: 'cancelled' }
   /** No worker started it, or only one that does not know it: no body was entered. */
@@ -144,7 +144,7 @@ export type Lost =
   | { how: 'failed'; message: string; failureClass: string }
 
 /** Reads the failure of an activity; rethrows any other error. */
-export function whyLost(error: unknown): Lost {
+export function whyLost(error: unknown): LostActivity {
   if (error instanceof CancelledFailure) return { how: 'cancelled' }
   if (error instanceof EndedBefore) {
     return { how: 'died', confirmed: false, begun: true, report: undefined, message: error.message, failureClass: error.name }
@@ -183,8 +183,8 @@ export function whyLost(error: unknown): Lost {
 }
 
 /** The error of an attempt, if its failure carries one. */
-function thrownIn(cause: Error | undefined): Partial<Thrown> {
-  const given = (cause instanceof ApplicationFailure && (cause.details?.[0] as { [K in keyof Thrown]?: unknown } | undefined)) || {}
+function thrownIn(cause: Error | undefined): Partial<ThrownDetails> {
+  const given = (cause instanceof ApplicationFailure && (cause.details?.[0] as { [K in keyof ThrownDetails]?: unknown } | undefined)) || {}
   return {
     ...(typeof given.class === 'string' && { class: given.class }),
     ...(typeof given.message === 'string' && { message: given.message }),

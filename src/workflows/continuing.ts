@@ -32,7 +32,7 @@ export interface Continuing {
   attempt(): Promise<void>
 }
 
-export interface Continued {
+export interface ContinuingNeeds {
   start: Start
   journal: Journal
   flushing: Flushing
@@ -49,7 +49,7 @@ interface Snapshot {
 }
 
 /** The continuing of one execution. */
-export function startContinuing({ start, journal, flushing, stopping, closing, inherited }: Continued): Continuing {
+export function startContinuing({ start, journal, flushing, stopping, closing, inherited }: ContinuingNeeds): Continuing {
   const { events: dueEvents = DUE.events, bytes: dueBytes = DUE.bytes } = start.settings?.history ?? {}
   let triedAt = 0
   let sized = { count: 0, bytes: 0 }

@@ -5,7 +5,7 @@ import { defined } from '../session/defined.ts'
 import { type HookOutcome, saidBy } from '../session/hooks/hooks.ts'
 import type { Json } from '../session/json.ts'
 import { MAX_DEATHS } from '../session/attempts.ts'
-import { answerIn, endHooks, type Lost, whyLost } from './activities.ts'
+import { answerIn, endHooks, type LostActivity, whyLost } from './activities.ts'
 import { eventsOf, type Journal } from './journal.ts'
 import type { Session } from './open-session.ts'
 import { recordReports } from './recorded.ts'
@@ -48,12 +48,12 @@ const MAX_ASKS = 12
 const ASK_AGAIN_MS = 10_000
 
 /** Why the hooks of a run's end did not run or did not finish. */
-interface NotEnded {
+interface EndHooksFailure {
   code: 'agent_not_served' | 'archive_unavailable' | 'stale_watermark' | 'timeout' | 'worker_died' | 'cancelled' | 'failed'
   message: string
 }
 
-const NOT_RUN: Readonly<Record<Exclude<EndHooksResult['kind'], 'ran'>, NotEnded>> = {
+const NOT_RUN: Readonly<Record<Exclude<EndHooksResult['kind'], 'ran'>, EndHooksFailure>> = {
   not_served: { code: 'agent_not_served', message: 'No worker served the agent for two minutes.' },
   archive_unavailable: {
     code: 'archive_unavailable',
@@ -65,7 +65,7 @@ const NOT_RUN: Readonly<Record<Exclude<EndHooksResult['kind'], 'ran'>, NotEnded>
 async function askForHooks(
   journal: Journal,
   { run, turn }: { run: number; turn: number },
-): Promise<EndHooksResult | { kind: 'given_up'; error: NotEnded }> {
+): Promise<EndHooksResult | { kind: 'given_up'; error: EndHooksFailure }> {
   try {
     return answerIn(await endHooks({ agent: journal.state.agent, ...eventsOf(journal), run, turn }))
   } catch (error) {
@@ -74,7 +74,7 @@ async function askForHooks(
   }
 }
 
-function whyNotEnded(lost: Exclude<Lost, { how: 'not_begun' }>): NotEnded {
+function whyNotEnded(lost: Exclude<LostActivity, { how: 'not_begun' }>): EndHooksFailure {
   if (lost.how === 'cancelled') return { code: 'cancelled', message: 'The session was cancelled.' }
   if (lost.how === 'failed') return { code: 'failed', message: lost.message }
   if (lost.failureClass === 'Timeout') return { code: 'timeout', message: 'No worker ran the hooks to their end within two minutes.' }

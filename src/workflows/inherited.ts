@@ -1,6 +1,6 @@
 // What a session does not repeat after its execution could not be replayed. The next execution uses the answers of that execution's
 // activities instead of new ones.
-import type { CallModelResult, ExecuteToolResult, Inherited, Succession } from '../calls/activities.ts'
+import type { CallModelResult, ExecuteToolResult, PriorAnswer, Succession } from '../calls/activities.ts'
 import type { Continuation } from '../session/protocol/protocol.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
 import { recordEnded } from './calls/ended-calls.ts'
@@ -18,7 +18,7 @@ export interface Inheritance {
   /** Whether answers are left for this turn of the run or for later ones. */
   isAheadOf(run: Pick<RunState, 'run' | 'turn'>): boolean
   /** What the next execution of the session inherits. */
-  left(): readonly Inherited[]
+  left(): readonly PriorAnswer[]
 }
 
 /** The attempt may have been made by an execution that ended before it could record the outcome. */
@@ -33,15 +33,18 @@ export function startInheriting({ answers = [], unreplayable }: Succession, stat
 
 /** What an execution inherits that continues as new: the answers that its predecessor had left. */
 export function continueInheriting({ inherited = [] }: Pick<Continuation, 'inherited'>): Inheritance {
-  return inheriting(inherited as Inherited[])
+  return inheriting(inherited as PriorAnswer[])
 }
 
-function inheriting(unused: readonly Inherited[]): Inheritance {
+function inheriting(unused: readonly PriorAnswer[]): Inheritance {
   const left = [...unused]
 
-  function take<O extends Inherited['of']>(of: O, isIt: (one: Inherited & { of: O }) => boolean): (Inherited & { of: O }) | undefined {
-    const at = left.findIndex((one) => one.of === of && isIt(one as Inherited & { of: O }))
-    return at < 0 ? undefined : (left.splice(at, 1)[0] as Inherited & { of: O })
+  function take<O extends PriorAnswer['of']>(
+    of: O,
+    isIt: (one: PriorAnswer & { of: O }) => boolean,
+  ): (PriorAnswer & { of: O }) | undefined {
+    const at = left.findIndex((one) => one.of === of && isIt(one as PriorAnswer & { of: O }))
+    return at < 0 ? undefined : (left.splice(at, 1)[0] as PriorAnswer & { of: O })
   }
 
   const takeCall = (callId: string) => take('call', (one) => one.callId === callId)
@@ -74,7 +77,7 @@ const MAY_HAVE_BEEN_MADE = 'The workflow that made this call could not continue,
  * Messages that arrived later may be part of a turn that had not begun, and the model has not seen them: its answer counts only if calls
  * followed from it. A call counts if the session knows it, or will know it from such an answer.
  */
-function isUsable(answers: readonly Inherited[], state: SessionState | undefined): (one: Inherited) => boolean {
+function isUsable(answers: readonly PriorAnswer[], state: SessionState | undefined): (one: PriorAnswer) => boolean {
   const { run, turn, phase, calls = [] } = state?.current ?? {}
   const newest = state?.run ?? 0
   const turnsWithCalls = new Set(answers.flatMap((one) => (hasCalls(one) ? [turnOf(one)] : [])))
@@ -86,14 +89,14 @@ function isUsable(answers: readonly Inherited[], state: SessionState | undefined
   }
 }
 
-const turnOf = ({ run, turn }: Inherited): string => `${run}/${turn}`
+const turnOf = ({ run, turn }: PriorAnswer): string => `${run}/${turn}`
 
-function hasCalls(answer: Inherited): boolean {
+function hasCalls(answer: PriorAnswer): boolean {
   return answer.of === 'model' && answer.result.kind === 'completed' && answer.result.calls.length > 0
 }
 
 /** Calls in progress in an activity other than that of their body, such as `verify`. */
-function lostCalls(answers: readonly Inherited[], state: SessionState | undefined): Inherited[] {
+function lostCalls(answers: readonly PriorAnswer[], state: SessionState | undefined): PriorAnswer[] {
   const known = new Set(answers.flatMap((one) => (one.of === 'call' ? [one.callId] : [])))
   const { run = 0, turn = 0, calls = [] } = state?.current ?? {}
   const place = { run, turn }

@@ -15,7 +15,7 @@ import { QUERIES, sessionIdOf, UPDATES } from '../session/protocol/protocol.ts'
 import type {
   AnswerRequest,
   ApproveRequest,
-  CheckpointMade,
+  CheckpointAnswer,
   CheckpointRequest,
   DenyRequest,
   EventsPage,
@@ -28,7 +28,7 @@ import type {
   RaiseAnswer,
   RaiseRequest,
   RecoverRequest,
-  Regenerated,
+  RegenerateAnswer,
   RegenerateRequest,
   ResolveRequest,
   RollbackRequest,
@@ -36,7 +36,7 @@ import type {
   SessionSummary,
   UnpauseAnswer,
   LiveState,
-  Unopened,
+  UnopenedState,
 } from '../session/protocol/protocol.ts'
 import { requestOf } from '../session/protocol/requests.ts'
 import { snapshotOf, summaryOf } from '../session/fold/snapshot.ts'
@@ -47,7 +47,7 @@ import { startFlushing } from './flushing.ts'
 import { startLateResults } from './calls/late-results.ts'
 import { startInheriting } from './inherited.ts'
 import { forkPoint, makeCheckpoint, regenerate, rollBack } from './requests/rollback-fork.ts'
-import { type Opened, openSession, reopenSession } from './opening/open.ts'
+import { type OpenedSession, openSession, reopenSession } from './opening/open.ts'
 import { opened, ready } from './opening/opened.ts'
 import { startOpening } from './opening/opening.ts'
 import { startPacing } from './pacing.ts'
@@ -73,13 +73,13 @@ const PAGE_BYTES = 1_000_000
 
 const NOTHING_REPEATED: RepeatedRequests = { signals: [], updates: [] }
 
-const stateQuery = defineQuery<LiveState | Unopened>(QUERIES.state)
+const stateQuery = defineQuery<LiveState | UnopenedState>(QUERIES.state)
 const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery?]>(QUERIES.events)
-const recoverUpdate = defineUpdate<SessionSummary | Unopened, [RecoverRequest]>(UPDATES.recover)
+const recoverUpdate = defineUpdate<SessionSummary | UnopenedState, [RecoverRequest]>(UPDATES.recover)
 const resumeUpdate = defineUpdate<SessionSummary>(UPDATES.resume)
-const checkpointUpdate = defineUpdate<CheckpointMade, [CheckpointRequest]>(UPDATES.checkpoint)
+const checkpointUpdate = defineUpdate<CheckpointAnswer, [CheckpointRequest]>(UPDATES.checkpoint)
 const rollbackUpdate = defineUpdate<RollbackReport, [RollbackRequest]>(UPDATES.rollback)
-const regenerateUpdate = defineUpdate<Regenerated, [RegenerateRequest]>(UPDATES.regenerate)
+const regenerateUpdate = defineUpdate<RegenerateAnswer, [RegenerateRequest]>(UPDATES.regenerate)
 const forkUpdate = defineUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork)
 const approveUpdate = defineUpdate<{ digest: string }, [ApproveRequest]>(UPDATES.approve)
 const denyUpdate = defineUpdate<void, [DenyRequest]>(UPDATES.deny)
@@ -187,7 +187,7 @@ async function openAndServe(execution: CurrentExecution, updates: Updates, reset
     const { fork: _, mustExist: __, ...plain } = start
     first = await openSession(plain, early, opening)
   }
-  let open: Opened = first
+  let open: OpenedSession = first
   for (;;) {
     const session = sessionOf(execution, open)
     const leave = (): void => {
@@ -226,7 +226,7 @@ async function startAgain(execution: CurrentExecution): Promise<void> {
 
 function sessionOf(
   { start, before, closing }: CurrentExecution,
-  { journal, previous, inherited = startInheriting({}, undefined) }: Opened,
+  { journal, previous, inherited = startInheriting({}, undefined) }: OpenedSession,
 ): Session {
   const foreign = (): void => {
     session.isForeign = true

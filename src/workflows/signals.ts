@@ -32,13 +32,13 @@ export interface CurrentExecution {
   /** How many signals the execution has received. */
   signals: number
   /** Work to do in order once the session is open, after what earlier executions passed on. */
-  onceOpen: Waiting[]
+  onceOpen: DeferredAct[]
   /** What a reset sent again although it had been carried out. */
   repeated: RepeatedRequests
 }
 
 /** Something to do once the session is open. `signal`: the place, from 0, of the signal that asks for it. */
-interface Waiting {
+interface DeferredAct {
   signal?: number | undefined
   act(session: Session): void
 }
@@ -104,7 +104,7 @@ export function cancel(execution: CurrentExecution): void {
   interrupt(execution, { reason: 'cancelled' })
 }
 
-function whenOpen({ session, onceOpen }: CurrentExecution, act: Waiting['act'], signal?: number): void {
+function whenOpen({ session, onceOpen }: CurrentExecution, act: DeferredAct['act'], signal?: number): void {
   if (session) act(session)
   else onceOpen.push({ signal, act })
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { RunSettled, SessionHandle } from 'pawl/client'
+import type { SettledRun, SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
 import { type Compiled, compile } from './support/build.ts'
@@ -26,7 +26,7 @@ afterAll(async () => {
 })
 
 /** A run whose model returns answers of these kinds; each answer kills the first process that checks it. */
-async function give(...kinds: readonly ('good' | 'bad')[]): Promise<{ settled: RunSettled; session: SessionHandle; lines: string[] }> {
+async function give(...kinds: readonly ('good' | 'bad')[]): Promise<{ settled: SettledRun; session: SessionHandle; lines: string[] }> {
   const id = `giver-${randomUUID()}`
   const file = join(folder, id)
   await writeFile(file, '')

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Agent } from 'pawl'
 import { ModelError } from 'pawl'
-import type { RunSettled, SessionHandle } from 'pawl/client'
+import type { SettledRun, SessionHandle } from 'pawl/client'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openStore, type Store } from '../../src/store/index.ts'
@@ -95,7 +95,7 @@ async function reach(session: SessionHandle, moment: Moment): Promise<{ call: st
     await until('the model is called', async () => (await foldedState(session)).current?.phase === 'model')
     return none
   }
-  const settled: RunSettled = await run.settled(WAITED)
+  const settled: SettledRun = await run.settled(WAITED)
   if (settled.status !== 'waiting') return none
   const [pending] = settled.pending
   return { call: pending?.callId ?? '', digest: pending?.digest ?? '' }

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Agent } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import type { Unopened } from '../../src/session/protocol/protocol.ts'
+import type { UnopenedState } from '../../src/session/protocol/protocol.ts'
 import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
@@ -47,7 +47,7 @@ async function restartStore(): Promise<void> {
 }
 
 const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`)
-const errorOf = async (id: string) => (await workflowOf(id).query<Unopened>('state')).error
+const errorOf = async (id: string) => (await workflowOf(id).query<UnopenedState>('state')).error
 const terminate = (id: string) => workflowOf(id).terminate('by an operator')
 
 /** A session that has answered once. Its events are stored, unless the store is unavailable. */

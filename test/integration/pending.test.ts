@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ListedPending } from 'pawl/client'
+import type { ListedPendingCall } from 'pawl/client'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -43,8 +43,8 @@ const lost: NonNullable<ApprovalScene['body']> = (tool, _input, { attempt }) => 
   if (attempt === 1 && /^(post|mail)$/.test(tool)) throw new Error('the line broke')
 }
 
-async function pending(options: PendingListOptions = {}): Promise<ListedPending[]> {
-  const items: ListedPending[] = []
+async function pending(options: PendingListOptions = {}): Promise<ListedPendingCall[]> {
+  const items: ListedPendingCall[] = []
   for await (const item of here.pawl.pending.list(options)) items.push(item)
   return items
 }

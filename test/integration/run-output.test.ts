@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { toStandardJsonSchema } from '@valibot/to-json-schema'
 import { type } from 'arktype'
 import { type AssistantBlock, defineAgent, defineHook, type Hook, type HookInputs, type JsonObject, type ModelRequest } from 'pawl'
-import type { RunSettled } from 'pawl/client'
+import type { SettledRun } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import pg from 'pg'
 import * as v from 'valibot'
@@ -101,7 +101,7 @@ const submit = (input: unknown): AssistantBlock[] => [
 /** A model that returns these answers one after another, however often it is asked. */
 const says = (...answers: readonly ScriptedAnswer[]): Scene => ({ model: inOrder(...answers) })
 
-async function settle({ session }: Played, text = 'Refund order A7.', metadata: JsonObject = {}): Promise<RunSettled> {
+async function settle({ session }: Played, text = 'Refund order A7.', metadata: JsonObject = {}): Promise<SettledRun> {
   return (await session.send(text, { metadata })).settled({ timeout: 30_000 })
 }
 

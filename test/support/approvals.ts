@@ -2,7 +2,7 @@
 // its scene.
 import { randomUUID } from 'node:crypto'
 import { type Agent, type AgentOptions, defineAgent, defineTool, type ModelRequest, type ToolContext, type Verdict } from 'pawl'
-import type { Pawl, RunHandle, RunSettled, SessionHandle, SessionOptions } from 'pawl/client'
+import type { Pawl, RunHandle, SettledRun, SessionHandle, SessionOptions } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { z } from 'zod'
 import { inOrder, type Input, use } from './scenes.ts'
@@ -55,7 +55,7 @@ const LONGER_MS = 4_000
 const WAITED = { timeout: 30_000 }
 
 /** The calls that the run waits for. */
-export async function pendingOf(run: RunHandle): Promise<(RunSettled & { status: 'waiting' })['pending']> {
+export async function pendingOf(run: RunHandle): Promise<(SettledRun & { status: 'waiting' })['pending']> {
   const settled = await run.settled(WAITED)
   if (settled.status !== 'waiting') throw new Error(`the run does not wait: ${JSON.stringify(settled)}`)
   return settled.pending

@@ -10,7 +10,7 @@ import { followRuns } from '../../src/cli/chat/follow.ts'
 import { linesOfEvent, linesOfMessages } from '../../src/cli/chat/lines.ts'
 import { findModule } from '../../src/cli/running/module.ts'
 import { oneLine, printable } from '../../src/cli/terminal.ts'
-import type { RunHandle, RunSettled } from '../../src/client/types.ts'
+import type { RunHandle, SettledRun } from '../../src/client/types.ts'
 import { NO_USAGE } from '../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../src/session/events.ts'
 import type { MessageRow } from '../../src/store/rows.ts'
@@ -167,14 +167,14 @@ describe('what a chat shows of a session', () => {
 })
 
 describe('following runs', () => {
-  const run = (seqs: number[], settled: RunSettled['status'] = 'completed') =>
+  const run = (seqs: number[], settled: SettledRun['status'] = 'completed') =>
     ({
       sessionId: 's',
       messageId: 'm',
       async *stream() {
         for (const seq of seqs) yield { type: 'event', event: event({ type: 'session_closed', reason: 'idle' }, seq) }
       },
-      settled: async () => ({ status: settled }) as RunSettled,
+      settled: async () => ({ status: settled }) as SettledRun,
     }) as unknown as RunHandle
 
   it('following runs shows each event once, even if two messages joined one run', async () => {

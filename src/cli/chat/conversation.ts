@@ -9,7 +9,7 @@ import { CliError, describeError } from '../errors.ts'
 import { here } from '../here.ts'
 import { type Follower, type FollowOptions, followRuns } from './follow.ts'
 import { type LiveAnswer, liveAnswer } from './live-answer.ts'
-import { decideInChat, type Deciding, linesOfWaiting } from './decisions.ts'
+import { decideInChat, type DecisionCommand, linesOfWaiting } from './decisions.ts'
 import { lastSeqOf, linesOfEvent, linesOfMessages, linesOfState, note, problem } from './lines.ts'
 import { openScreen, type Screen } from './screen.ts'
 import { paint } from '../terminal.ts'
@@ -40,7 +40,7 @@ interface Talk {
   readonly sessions: Sessions
   readonly options: ChatParts
   readonly screen: Screen
-  current?: Current
+  current?: CurrentSession
   failed: boolean
   left: boolean
   /** An interrupt was requested and the run has not ended yet. */
@@ -49,7 +49,7 @@ interface Talk {
   over: boolean
 }
 
-interface Current {
+interface CurrentSession {
   session: SessionHandle
   agent: string
   follower: Follower
@@ -177,14 +177,14 @@ async function resume(talk: Talk, id: string, expected?: string): Promise<void> 
 }
 
 /** Reopens a session whose workflow has closed. The conversation does not wait for a worker. */
-function reopen(talk: Talk, current: Current): void {
+function reopen(talk: Talk, current: CurrentSession): void {
   current.session.resume().catch((error: unknown) => {
     if (!talk.over && talk.current === current) fail(talk, error)
   })
 }
 
 /** Makes a session the current one; events up to `shownUpTo` are not shown again. */
-function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: number): Current {
+function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: number): CurrentSession {
   talk.current?.follower.stop()
   talk.interrupting = false
   const own = new Set<string>()
@@ -231,7 +231,7 @@ async function printWait({ screen }: Talk, session: SessionHandle, isSilent: () 
   if (isSilent()) screen.print([note(why)])
 }
 
-async function send(talk: Talk, current: Current, { text, interrupt }: Command & { name: 'send' }): Promise<void> {
+async function send(talk: Talk, current: CurrentSession, { text, interrupt }: Command & { name: 'send' }): Promise<void> {
   // The id must be known before the message is sent: its event may arrive before `send` returns.
   const messageId = crypto.randomUUID()
   current.own.add(messageId)
@@ -241,7 +241,7 @@ async function send(talk: Talk, current: Current, { text, interrupt }: Command &
   if (!talk.screen.interactive) await settled(current)
 }
 
-async function decide({ screen }: Talk, current: Current, command: Deciding): Promise<void> {
+async function decide({ screen }: Talk, current: CurrentSession, command: DecisionCommand): Promise<void> {
   const { callId, text } = await decideInChat(current.session, command, current.digests)
   screen.print([note(text)])
   if (screen.interactive) return
@@ -251,7 +251,7 @@ async function decide({ screen }: Talk, current: Current, command: Deciding): Pr
 }
 
 /** Resolves when the run that is being shown has ended, or waits for a person or a client. */
-async function settled({ shown, run }: Current): Promise<void> {
+async function settled({ shown, run }: CurrentSession): Promise<void> {
   // Its failure is reported where it is shown.
   const waits = run?.settled().then(
     ({ status }) => (status === 'waiting' ? sleep(SHOW_MS) : shown),
@@ -260,7 +260,7 @@ async function settled({ shown, run }: Current): Promise<void> {
   await Promise.race([shown, ...(waits ? [waits] : [])])
 }
 
-function follow(talk: Talk, current: Current, messageId: string): void {
+function follow(talk: Talk, current: CurrentSession, messageId: string): void {
   const { session, follower } = current
   current.run = session.run(messageId)
   current.shown = follower.follow(current.run).then((followed) => {
@@ -269,7 +269,7 @@ function follow(talk: Talk, current: Current, messageId: string): void {
   })
 }
 
-async function interrupt(talk: Talk, current: Current): Promise<void> {
+async function interrupt(talk: Talk, current: CurrentSession): Promise<void> {
   talk.interrupting = true
   talk.screen.print([note('interrupting the run; press Ctrl-C again to leave without waiting for it')])
   await current.session.interrupt({ by: 'pawl chat' })

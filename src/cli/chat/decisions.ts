@@ -9,14 +9,14 @@ import { oneLine } from '../terminal.ts'
 import type { Command } from './slash-commands.ts'
 
 /** A decision, as it was typed. */
-export type Deciding = Extract<Command, { name: 'approve' | 'deny' | 'answer' }>
+export type DecisionCommand = Extract<Command, { name: 'approve' | 'deny' | 'answer' }>
 
 const STATUS = { approve: 'awaiting_approval', deny: 'awaiting_approval', answer: 'awaiting_answer' } as const
 
 /** Sends the decision. `digests`: by call, those of the arguments that were shown; other arguments are refused. */
 export async function decideInChat(
   session: SessionHandle,
-  { name, callId, rest }: Deciding,
+  { name, callId, rest }: DecisionCommand,
   digests: ReadonlyMap<string, string>,
 ): Promise<{ callId: string; text: string }> {
   const call = callId ?? (await onlyOne(session, name))
@@ -52,7 +52,7 @@ export function linesOfWaiting(calls: readonly CallView[]): string[] {
 }
 
 /** @throws CliError `invalid_usage` if no call, or more than one, waits for such a decision. */
-async function onlyOne(session: SessionHandle, name: Deciding['name']): Promise<string> {
+async function onlyOne(session: SessionHandle, name: DecisionCommand['name']): Promise<string> {
   const { current } = await session.state()
   const waiting = (current?.calls ?? []).filter(({ status }) => status === STATUS[name])
   const [first, second] = waiting

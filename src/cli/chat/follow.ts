@@ -3,11 +3,11 @@ import type { RunHandle } from '../../client/types.ts'
 import type { SessionEvent } from '../../session/events.ts'
 import type { WatchItem } from '../../session/watching/watching.ts'
 
-export type Followed = 'answered' | 'failed' | 'left'
+export type FollowOutcome = 'answered' | 'failed' | 'left'
 
 export interface Follower {
   /** Shows the run's new events, after those of earlier runs; resolves when the run has ended. */
-  follow(run: RunHandle): Promise<Followed>
+  follow(run: RunHandle): Promise<FollowOutcome>
   /** Whether a run is being shown. */
   busy(): boolean
   /** Stops showing events. */
@@ -35,7 +35,7 @@ export function followRuns(options: FollowOptions): Follower {
   let pending = 0
   let last: Promise<unknown> = Promise.resolve()
 
-  async function show(run: RunHandle): Promise<Followed> {
+  async function show(run: RunHandle): Promise<FollowOutcome> {
     if (signal.aborted) return 'left'
     let silent = true
     const silence = setTimeout(() => options.onSilence(() => silent && !signal.aborted), SILENCE_MS)

@@ -4,7 +4,7 @@ import type { EventOf, RefusedContent, SessionEvent } from '../../session/events
 import type { ResultContent } from '../../session/call-facts.ts'
 import type { Json } from '../../session/json.ts'
 import { OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
-import type { Paused, SessionError } from '../../session/state.ts'
+import type { Pause, SessionError } from '../../session/state.ts'
 import type { SessionView } from '../../session/watching/view.ts'
 import type { MessageRow } from '../../store/rows.ts'
 import { SUGGESTIONS, waysOut } from '../../session/suggestions.ts'
@@ -177,7 +177,7 @@ export function linesOfRecovery(session: string, { agent, error }: { agent: stri
 }
 
 /** When a session was paused, by whom and why. */
-export function pausedText({ at, by, reason }: Paused): string {
+export function pausedText({ at, by, reason }: Pause): string {
   const since = `since ${timeOf(new Date(at))}${by === undefined ? '' : ` by ${by}`}`
   return reason === undefined ? since : `${since}: ${reason}`
 }

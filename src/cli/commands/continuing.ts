@@ -9,7 +9,7 @@ import { deploymentOptions } from '../connecting.ts'
 import { CliError } from '../errors.ts'
 import { byOption, jsonOption, option, reasonOption } from '../options.ts'
 import { failIfStopped } from '../outcome.ts'
-import { type ChangeFlags, type Printed, type RequestFlags, sessionCommand } from '../session-command.ts'
+import { type ChangeFlags, type CommandOutput, type RequestFlags, sessionCommand } from '../session-command.ts'
 
 const CHANGE = [...deploymentOptions(), byOption(), reasonOption(), jsonOption()]
 
@@ -83,7 +83,7 @@ function numberOf(text: string): number {
 }
 
 /** `unchanged`: why the request has changed nothing, or false. */
-async function stateAfter(session: SessionHandle, event: string, unchanged: string | false): Promise<Printed> {
+async function stateAfter(session: SessionHandle, event: string, unchanged: string | false): Promise<CommandOutput> {
   const state = await session.state()
   const lines = [...linesOfState(state), ...(unchanged === false ? [] : [`  ${unchanged}`])]
   return { json: { event, already: unchanged !== false, ...state }, lines }

@@ -76,13 +76,13 @@ async function eventsOf(sessionId: string, options: EventsOptions): Promise<void
   })
 }
 
-type Shown = Pick<FeedEvent, 'sessionId' | 'event' | 'cursor'>
+type ShownEvent = Pick<FeedEvent, 'sessionId' | 'event' | 'cursor'>
 
-function show({ json }: EventsOptions, item: Shown): void {
+function show({ json }: EventsOptions, item: ShownEvent): void {
   say(json ? JSON.stringify(item) : lineOf(item))
 }
 
-function lineOf({ sessionId, event }: Shown): string {
+function lineOf({ sessionId, event }: ShownEvent): string {
   const { v: _v, seq, at, type, ...rest } = event
   const head = `${timeOf(new Date(at))}  ${oneLine(sessionId)} ${String(seq).padStart(4)}  `
   return `${paint('dim', head)}${type.padEnd(20)} ${paint('dim', oneLine(JSON.stringify(rest), 160))}`

@@ -1,5 +1,5 @@
 // The commands that list rows of the side store: `pawl sessions`, `messages`, `checkpoints`, `errors`, `tools` and `pending`.
-import type { ListedCheckpoint, ListedError, ListedPending, ListedSession, ListedToolCall, MessageRow } from '../../client/index.ts'
+import type { ListedCheckpoint, ListedError, ListedPendingCall, ListedSession, ListedToolCall, MessageRow } from '../../client/index.ts'
 import { effectText } from '../../session/built-in-tools/reserved.ts'
 import type { ToolCallStatus } from '../../session/call-facts.ts'
 import { textOf } from '../../session/content.ts'
@@ -212,7 +212,7 @@ const tools = listCommand<ListedToolCall, ToolsFlags>({
   read: (queries, query, { status, tool, key, effectId }) => queries.toolCalls({ ...query, ...defined({ status, tool, key, effectId }) }),
 })
 
-const pending = listCommand<ListedPending, FilterFlags<never> & { kind?: PendingKind[] }>({
+const pending = listCommand<ListedPendingCall, FilterFlags<never> & { kind?: PendingKind[] }>({
   name: 'pending',
   summary: 'list the calls that wait for a person or a client, longest wait first',
   of: 'calls that wait',

@@ -60,7 +60,7 @@ async function migrate({ appRole, namespace, check, json, searchAttributes, ...w
   )
 }
 
-function linesOfReport(report: MigrateReport, namespace: string | undefined, registered: Registered | undefined): string[] {
+function linesOfReport(report: MigrateReport, namespace: string | undefined, registered: RegistrationOutcome | undefined): string[] {
   const { applied, pending, tooNew, grantedTo, movedFrom } = report
   return [
     ...applied.map((name) => `applied ${name}`),
@@ -82,10 +82,10 @@ function linesOfReport(report: MigrateReport, namespace: string | undefined, reg
 }
 
 /** The search attributes that were missing and have been added, or why they could not be. */
-type Registered = { added: string[] } | { error: string }
+type RegistrationOutcome = { added: string[] } | { error: string }
 
 /** Sessions work without search attributes, so no failure here fails the command. */
-async function register(given: Deployment['temporal'], namespace: string | undefined): Promise<Registered | undefined> {
+async function register(given: Deployment['temporal'], namespace: string | undefined): Promise<RegistrationOutcome | undefined> {
   const [{ connectClient, resolveTemporal }, { registerSearchAttributes }] = await Promise.all([
     import('../../connect/temporal.ts'),
     import('../../connect/search-attributes.ts'),
@@ -104,7 +104,7 @@ async function register(given: Deployment['temporal'], namespace: string | undef
   }
 }
 
-function linesOfRegistered(registered: Registered | undefined): string[] {
+function linesOfRegistered(registered: RegistrationOutcome | undefined): string[] {
   if (!registered) return []
   if ('error' in registered) return [`The search attributes PawlAgent and PawlTags were not registered: ${oneLine(registered.error, 400)}`]
   return registered.added.length > 0 ? [`Registered the search attributes ${registered.added.join(' and ')} in Temporal.`] : []

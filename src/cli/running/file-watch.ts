@@ -28,7 +28,7 @@ export interface FileWatch {
   close(): void
 }
 
-interface Seen {
+interface FileState {
   /** Changes with each write. */
   stamp: string
   digest: string
@@ -36,7 +36,7 @@ interface Seen {
 
 /** Starts watching; `onSaved` receives all files that were saved together. */
 export function watchFiles(onSaved: (files: SavedFile[]) => void): FileWatch {
-  const files = new Map<string, Seen>()
+  const files = new Map<string, FileState>()
   const folders = new Map<string, FSWatcher>()
   /** Digests of files before saves that are not reported yet. */
   const unreported = new Map<string, string>()
@@ -119,7 +119,7 @@ export function watchFiles(onSaved: (files: SavedFile[]) => void): FileWatch {
   }
 }
 
-function seen(path: string): Seen {
+function seen(path: string): FileState {
   const stamp = stampOf(path)
   return { stamp, digest: digestOf(path) ?? stamp }
 }

@@ -18,7 +18,7 @@ export interface Execution {
 }
 
 /** What an execution started with. */
-export interface Beginning {
+export interface ExecutionStart {
   start: Start
   /** The execution that it continues. */
   previous?: string
@@ -88,7 +88,7 @@ export async function eventsHeldBy(
 }
 
 /** What an execution started with; undefined: its history no longer exists. Needs no worker. */
-export async function beginningOf(client: Client, sessionId: string, executionId: string): Promise<Beginning | undefined> {
+export async function beginningOf(client: Client, sessionId: string, executionId: string): Promise<ExecutionStart | undefined> {
   let events: readonly HistoryEvent[]
   try {
     const { history } = await client.connection.workflowService.getWorkflowExecutionHistory({

@@ -6,7 +6,7 @@ import type { SessionEvent, Watermark } from '../../session/events.ts'
 import { entriesOf } from '../../session/protocol/pages.ts'
 import type { EventsPage, ForkStart } from '../../session/protocol/protocol.ts'
 import { failsAllSessions } from '../../store/errors.ts'
-import { type Adopted, type Store, StoreError, type StoredHead } from '../../store/index.ts'
+import { type AdoptedState, type Store, StoreError, type StoredHead } from '../../store/index.ts'
 import { beginningOf, type Execution, holds, NoWorker, eventsHeldBy } from './executions.ts'
 
 /** A range of events that could not be restored, both ends included. */
@@ -226,7 +226,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
 }
 
 /** The state that the execution continued from. */
-function adoptable({ epoch, events: [first] }: EventsPage, snapshot: Omit<Adopted, 'epoch'> | undefined): Adopted | undefined {
+function adoptable({ epoch, events: [first] }: EventsPage, snapshot: Omit<AdoptedState, 'epoch'> | undefined): AdoptedState | undefined {
   if (!snapshot) return undefined
   // A resumed session begins a new chain on top of what the previous chain had written.
   return { epoch: first?.type === 'session_resumed' ? first.fromEpoch : epoch, ...snapshot }

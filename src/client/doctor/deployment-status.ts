@@ -70,7 +70,11 @@ export async function deploymentStatus(given: ConnectOptions = {}, list: Overvie
   }
 }
 
-async function withStored(place: DeploymentPlace, filter: OverviewFilter, seen: Seen | { error: unknown }): Promise<DeploymentStatus> {
+async function withStored(
+  place: DeploymentPlace,
+  filter: OverviewFilter,
+  seen: DeploymentFacts | { error: unknown },
+): Promise<DeploymentStatus> {
   const stored = await seenInStore(place, filter, seen)
   const { taskQueue } = place
   const isSeen = !('error' in seen)
@@ -79,7 +83,7 @@ async function withStored(place: DeploymentPlace, filter: OverviewFilter, seen: 
   return { ...stored, heldUp, open, taskQueue, workers, quietSince, notSeen: [...notSeenOn(seen, filter), ...stored.notSeen] }
 }
 
-interface Seen {
+interface DeploymentFacts {
   open: number
   workers: number
   quietSince: number | null
@@ -89,7 +93,7 @@ interface Seen {
   close(): Promise<void>
 }
 
-async function seenOnTemporal({ options, found, taskQueue }: DeploymentPlace): Promise<Seen | { error: unknown }> {
+async function seenOnTemporal({ options, found, taskQueue }: DeploymentPlace): Promise<DeploymentFacts | { error: unknown }> {
   let opened: Awaited<ReturnType<typeof temporalClient>> | undefined
   try {
     opened = await temporalClient(options, found)
@@ -100,7 +104,7 @@ async function seenOnTemporal({ options, found, taskQueue }: DeploymentPlace): P
   }
 }
 
-async function askTemporal(client: Client, taskQueue: string): Promise<Omit<Seen, 'client' | 'close'>> {
+async function askTemporal(client: Client, taskQueue: string): Promise<Omit<DeploymentFacts, 'client' | 'close'>> {
   const [queues, { count, newest }] = await Promise.all([queueFacts(client, taskQueue), openSessions(client, taskQueue, COMPARED)])
   const [workflows] = pollingAt(queues, Date.now())
   const workers = workflows?.pollers.length ?? 0
@@ -118,7 +122,7 @@ type InStore = Pick<DeploymentStatus, 'overview' | 'unopened' | 'notSeen'>
 async function seenInStore(
   { options, taskQueue, postgres }: DeploymentPlace,
   filter: OverviewFilter,
-  seen: Seen | { error: unknown },
+  seen: DeploymentFacts | { error: unknown },
 ): Promise<InStore> {
   if (!postgres) return { overview: null, unopened: null, notSeen: [`${WITHOUT_STORE} DATABASE_URL is not set.`] }
   let store: Store | undefined
@@ -138,7 +142,7 @@ async function seenInStore(
 async function endedIn(
   store: Store,
   { agent, idPrefix }: OverviewFilter,
-  seen: Seen | { error: unknown },
+  seen: DeploymentFacts | { error: unknown },
 ): Promise<{ ended: string[]; notSeen: string[] }> {
   if ('error' in seen) return { ended: [], notSeen: [] }
   const besides = seen.newest.map(({ sessionId }) => sessionId)
@@ -148,7 +152,7 @@ async function endedIn(
 }
 
 /** Without Temporal, or without a worker, no running session continues. */
-function heldUpOf(seen: Seen | { error: unknown }): OverviewFilter['heldUp'] {
+function heldUpOf(seen: DeploymentFacts | { error: unknown }): OverviewFilter['heldUp'] {
   if ('error' in seen) return { running: 'all', any: [] }
   return { running: seen.workers > 0 ? [] : seen.newest.map(({ sessionId }) => sessionId), any: [...seen.heldUp.keys()] }
 }
@@ -156,7 +160,7 @@ function heldUpOf(seen: Seen | { error: unknown }): OverviewFilter['heldUp'] {
 async function unopenedIn(
   store: Store,
   { agent, idPrefix = '' }: OverviewFilter,
-  seen: Seen | { error: unknown },
+  seen: DeploymentFacts | { error: unknown },
   taskQueue: string,
 ): Promise<UnopenedSession[] | null> {
   if ('error' in seen || agent !== undefined) return null
@@ -171,7 +175,7 @@ async function unopenedIn(
 
 const WITHOUT_STORE = 'Could not check which sessions need a person or are in error:'
 
-function notSeenOn(seen: Seen | { error: unknown }, { agent }: OverviewFilter): string[] {
+function notSeenOn(seen: DeploymentFacts | { error: unknown }, { agent }: OverviewFilter): string[] {
   if ('error' in seen) {
     return [
       `Could not check which sessions wait for a worker, or which ones no worker has opened: ${saidBy(seen.error)} No session continues until Temporal answers.`,

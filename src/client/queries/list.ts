@@ -16,7 +16,7 @@ export interface Page<T> {
 export interface List<T> extends PromiseLike<Page<T>>, AsyncIterable<T> {}
 
 /** What a list reads. */
-export interface Reading<T> {
+export interface ListSource<T> {
   /** The list, and with `filter` the query: a cursor is valid only for the same query. */
   name: string
   filter: object
@@ -25,8 +25,8 @@ export interface Reading<T> {
 }
 
 /** The list that `prepare` describes. `prepare` is called for each `await` or iteration, when it starts. */
-export function listOf<T>(prepare: () => Reading<T>): List<T> {
-  async function page(reading: Reading<T>, cursor: string | undefined): Promise<Page<T>> {
+export function listOf<T>(prepare: () => ListSource<T>): List<T> {
+  async function page(reading: ListSource<T>, cursor: string | undefined): Promise<Page<T>> {
     const tag = shortHash(`${reading.name} ${JSON.stringify(reading.filter)}`)
     const { items, next } = await reading.read(cursor === undefined ? undefined : keyOf(cursor, tag))
     return { items, ...(next && { cursor: cursorOf(next, tag) }) }

@@ -11,7 +11,7 @@ import {
   type ListedCompaction,
   type ListedError,
   type ListedMessage,
-  type ListedPending,
+  type ListedPendingCall,
   type ListedSession,
   type ListedToolCall,
   type MessageRow,
@@ -89,7 +89,7 @@ export interface Queries {
   /** Calls that wait for a person or a client. */
   readonly pending: {
     /** The inbox: calls that wait for a person or a client, longest wait first. */
-    list(options?: PendingListOptions): List<ListedPending>
+    list(options?: PendingListOptions): List<ListedPendingCall>
   }
   /** Total tokens and US dollars: days (UTC) newest first, turns in order, all other groups highest cost first. */
   usage(options: UsageOptions): List<UsageSum>

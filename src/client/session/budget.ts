@@ -30,7 +30,7 @@ export interface SessionBudget {
   left: number
 }
 
-type Reserved = Record<BudgetUnit, number>
+type ReservedAmounts = Record<BudgetUnit, number>
 
 /**
  * The budgets as they are now, or as they were at a checkpoint. @throws RequestRefusedError, SessionNotFoundError, SessionUnavailableError.
@@ -42,14 +42,14 @@ export async function readBudgets(source: EventSource, at: number | undefined): 
 }
 
 /** No model call is in progress at a point between turns. */
-const NOTHING_RESERVED: Reserved = { tokens: 0, usd: 0 }
+const NOTHING_RESERVED: ReservedAmounts = { tokens: 0, usd: 0 }
 
 /** The budgets as the store knows them, now or at a checkpoint. @throws SessionNotFoundError, RequestRefusedError. */
 export async function storedBudgets(store: Store, sessionId: string, at?: number): Promise<SessionBudget[]> {
   return budgetsOf(await storedStateAt(store, sessionId, at), at === undefined ? null : NOTHING_RESERVED)
 }
 
-function budgetsOf(state: SessionState, reserved: Reserved | null): SessionBudget[] {
+function budgetsOf(state: SessionState, reserved: ReservedAmounts | null): SessionBudget[] {
   return budgetLines(state).map(({ scope, unit, limit, spent, assumed, left }) => ({
     scope,
     unit,
@@ -64,7 +64,7 @@ function budgetsOf(state: SessionState, reserved: Reserved | null): SessionBudge
 const MODEL_ACTIVITIES: ReadonlySet<string> = new Set(['callModel', 'compact'])
 
 /** What is reserved, from the heartbeats of the model call in progress; null if the server does not answer. */
-async function readReserved({ client, sessionId }: EventSource): Promise<Reserved | null> {
+async function readReserved({ client, sessionId }: EventSource): Promise<ReservedAmounts | null> {
   const none = { tokens: 0, usd: 0 }
   try {
     const { raw } = await client.workflow.getHandle(workflowIdOf(sessionId)).describe()

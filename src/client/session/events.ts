@@ -5,7 +5,7 @@ import type { SessionEvent } from '../../session/events.ts'
 import type { EventsPage } from '../../session/protocol/protocol.ts'
 import { isForeignNamespace } from '../../store/errors.ts'
 import type { MessageRow } from '../../store/rows.ts'
-import type { Store, Watched } from '../../store/store.ts'
+import type { Store, WatchedCommits } from '../../store/store.ts'
 import { startBell } from './bell.ts'
 import { isErased } from './erased.ts'
 import { whyUnavailable } from './hold-ups.ts'
@@ -172,7 +172,7 @@ export async function* followBatches(
   source: EventSource,
   after: number,
   signal: AbortSignal,
-  which?: Watched,
+  which?: WatchedCommits,
 ): AsyncGenerator<SessionEvent[]> {
   const { sessionId } = source
   const look = async (store: Store, cursor: number): Promise<LookResult> => ({ events: await store.events(sessionId, { after: cursor }) })
@@ -180,10 +180,10 @@ export async function* followBatches(
 }
 
 /** What a follower reads, and which notifications make it look at once. */
-export interface Following<L extends LookResult> {
+export interface FollowerSource<L extends LookResult> {
   after: number
   signal: AbortSignal
-  bells: readonly Watched[]
+  bells: readonly WatchedCommits[]
   look(store: Store, after: number): Promise<L>
   /** Whether a look without events has something for the follower. Default: it does not. */
   hasMore?(looked: L): boolean
@@ -195,7 +195,7 @@ export interface Following<L extends LookResult> {
  */
 export async function* follow<L extends LookResult>(
   source: EventSource,
-  { after, signal, bells, look, hasMore }: Following<L>,
+  { after, signal, bells, look, hasMore }: FollowerSource<L>,
 ): AsyncGenerator<{ events: SessionEvent[]; looked: L | undefined }> {
   const { store, sessionId, closed } = source
   const bell = startBell(signal)

@@ -83,14 +83,18 @@ function adviceFor({ isUnserved, advice }: HoldUp, agent: string | undefined): s
 }
 
 /** What holds the session up, and what to do about it, in sentences; undefined: nothing that is known. */
-export async function whyHeldUp({ client, sessionId, agent }: Held): Promise<string | undefined> {
+export async function whyHeldUp({ client, sessionId, agent }: SessionToCheck): Promise<string | undefined> {
   const execution = await executionStateOf(client, sessionId)
   const holdUp = execution.open ? stuckOn(execution) : undefined
   return holdUp && `The session waits for ${holdUp.waitsFor}. ${adviceFor(holdUp, agent)}`
 }
 
 /** The error for a session that is held up. `holdUp` undefined: the cause is not known. */
-function heldUp({ sessionId, agent }: Omit<Held, 'client'>, holdUp: HoldUp | undefined, cause?: unknown): SessionUnavailableError {
+function heldUp(
+  { sessionId, agent }: Omit<SessionToCheck, 'client'>,
+  holdUp: HoldUp | undefined,
+  cause?: unknown,
+): SessionUnavailableError {
   if (!holdUp) return new SessionUnavailableError(sessionId, { what: 'is being opened', advice: 'Ask again.', isOpening: true, cause })
   const { waitsFor, passing: isOpening } = holdUp
   const advice = adviceFor(holdUp, agent)
@@ -104,7 +108,7 @@ function heldUp({ sessionId, agent }: Omit<Held, 'client'>, holdUp: HoldUp | und
 }
 
 /** A session that may be held up; `agent`: the agent's name, if it is known. */
-interface Held {
+interface SessionToCheck {
   client: Client
   sessionId: string
   agent?: string | undefined
@@ -118,7 +122,7 @@ export interface HoldUps {
 }
 
 /** Watches a session that was sent a request. */
-export function watchHoldUps({ client, sessionId, agent }: Held): HoldUps {
+export function watchHoldUps({ client, sessionId, agent }: SessionToCheck): HoldUps {
   let since: number | undefined
   let giveUp: (why: SessionUnavailableError) => void = () => {}
   const tooLong = new Promise<never>((_, reject) => {
@@ -143,7 +147,7 @@ export function watchHoldUps({ client, sessionId, agent }: Held): HoldUps {
  * opened; `storeError`: why the store could not answer either.
  */
 export async function whyUnavailable(
-  { client, sessionId, agent }: Held,
+  { client, sessionId, agent }: SessionToCheck,
   { failed, storeError }: { failed?: unknown; storeError?: unknown },
 ): Promise<SessionNotFoundError | SessionUnavailableError> {
   const execution = await executionStateOf(client, sessionId).catch((error: unknown) => ({ error }))

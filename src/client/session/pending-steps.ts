@@ -1,7 +1,7 @@
 // The pending steps of a session, from Temporal's description of its workflow.
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client'
 import { decoded } from '../../connect/decoded.ts'
-import type { Thrown } from '../../session/attempts.ts'
+import type { ThrownDetails } from '../../session/attempts.ts'
 import type { PendingStep } from '../../session/watching/waits.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -29,7 +29,7 @@ async function withReason({ options }: Client, pending: PendingActivity): Promis
   const { lastFailure } = pending
   const [details] = lastFailure?.applicationFailureInfo?.details?.payloads ?? []
   const thrown = await decoded(options.loadedDataConverter, details).catch(() => undefined)
-  const { message } = (thrown ?? {}) as { [K in keyof Thrown]?: unknown }
+  const { message } = (thrown ?? {}) as { [K in keyof ThrownDetails]?: unknown }
   return typeof message === 'string' ? { ...pending, lastFailure: { ...lastFailure, message } } : pending
 }
 

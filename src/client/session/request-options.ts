@@ -80,11 +80,11 @@ const A_DECISION = "an object such as { digest, by: 'ann' }, with the digest fro
 const APPROVAL = options({ digest, by, note, input: json().optional() }, A_DECISION)
 const DENIAL = options({ digest, by, note, reason }, A_DECISION)
 
-type Checked<S extends z.ZodType> = (given?: unknown) => Members<z.output<S>>
+type OptionCheck<S extends z.ZodType> = (given?: unknown) => Members<z.output<S>>
 type Members<T> = { [K in keyof T]: Exclude<T[K], undefined> }
 
 /** A check of options that returns the members that have a value. The options as a whole may be omitted, unless they are `required`. */
-function checking<S extends z.ZodObject>(schema: S, presence?: 'required'): Checked<S> {
+function checking<S extends z.ZodObject>(schema: S, presence?: 'required'): OptionCheck<S> {
   return (given) => checkTexts(defined(checkOptions(schema, given === undefined && !presence ? {} : given))) as Members<z.output<S>>
 }
 

@@ -7,19 +7,19 @@ import { apply, emptyState } from '../../session/fold/fold.ts'
 import { leavesByItself } from '../../session/recovery/recovery.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
 import { withCallIds } from '../../session/transcript/results.ts'
-import type { RunSettled } from '../types.ts'
-import { type RunWaiting, waitingRun } from './waiting.ts'
+import type { SettledRun } from '../types.ts'
+import { type WaitingRun, waitingRun } from './waiting.ts'
 import { defined } from '../../session/defined.ts'
 
 /** How a run has ended. */
-export type RunEnd = Exclude<RunSettled, RunWaiting>
+export type RunEnd = Exclude<SettledRun, WaitingRun>
 
 /** Watches for one message's run. */
 export interface RunWatch {
   /** Accepts the next events; returns how the run settled, once it has, and the `seq` of the event that says so. */
   take(events: readonly SessionEvent[]): { settled: RunEnd; seq: number } | undefined
   /** What the run waits for a person or a client to do, by the events so far or by `state`; undefined: it does not wait. */
-  waiting(state?: SessionState): RunWaiting | undefined
+  waiting(state?: SessionState): WaitingRun | undefined
   /** The run's number; undefined: no run has taken the message yet. */
   run(): number | undefined
   /** Where the run is, by the events so far, in sentences. `heldUp`: what keeps the session from its next step, if that is known. */

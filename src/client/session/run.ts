@@ -8,10 +8,10 @@ import { inTime } from '../../waiting/in-time.ts'
 import { type RunEnd, type RunWatch, watchRun } from './run-watch.ts'
 import { type EventSource, followBatches, STORE_PATIENCE_MS } from './events.ts'
 import type { RunHandle, RunResult, WaitOptions } from '../types.ts'
-import type { Watched } from '../../store/store.ts'
+import type { WatchedCommits } from '../../store/store.ts'
 import { watchBatches } from './watch.ts'
 import { checkFollowing, checkWait } from './options.ts'
-import type { RunWaiting } from './waiting.ts'
+import type { WaitingRun } from './waiting.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
 /** How long a wait that has timed out may take to find out why: Temporal usually answers within milliseconds. */
@@ -93,7 +93,7 @@ export function runHandle(source: EventSource, messageId: string, { isSent, afte
   async function settle<T>(
     options: WaitOptions | undefined,
     look: (watch: RunWatch) => Promise<T | undefined>,
-    which?: Watched,
+    which?: WatchedCommits,
   ): Promise<RunEnd | T> {
     const { timeoutMs, signal: stopped } = checkWait(options)
     const watch = watchRun(messageId)
@@ -126,7 +126,7 @@ export function runHandle(source: EventSource, messageId: string, { isSent, afte
   }
 
   /** Whether the run waits for a person or a client. The store may lack a decision or an answer that just arrived; the workflow has it. */
-  async function stillWaiting(watch: RunWatch): Promise<RunWaiting | undefined> {
+  async function stillWaiting(watch: RunWatch): Promise<WaitingRun | undefined> {
     const waiting = watch.waiting()
     if (!waiting) return undefined
     const { client } = source

@@ -16,7 +16,7 @@ import {
   WORKFLOW_TASK_TIMEOUT_MS,
   WORKFLOW_TYPE,
   workflowIdOf,
-  type Regenerated,
+  type RegenerateAnswer,
   type SessionSummary,
 } from '../../session/protocol/protocol.ts'
 import { TARGET_REQUIRED } from '../../session/protocol/requests.ts'
@@ -264,7 +264,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
       return request(UPDATES.rollback, { target, ...defined({ keys, by, reason }) })
     },
     async regenerate(said) {
-      const { messageId, seq } = await request<Regenerated>(UPDATES.regenerate, checkReasoned(said))
+      const { messageId, seq } = await request<RegenerateAnswer>(UPDATES.regenerate, checkReasoned(said))
       return runHandle(source, messageId, { after: seq })
     },
     async fork(given) {

@@ -8,7 +8,7 @@ import { type SessionWait, UNREADABLE, waitsForReader, waitsOf } from '../../ses
 import type { SessionError, SessionState } from '../../session/state.ts'
 import { defined } from '../../session/defined.ts'
 import { reasonOf } from '../../store/errors.ts'
-import type { ListedPending, ListedSession } from '../../store/listed.ts'
+import type { ListedPendingCall, ListedSession } from '../../store/listed.ts'
 import type { PlanProgress } from '../../store/rows.ts'
 import type { Store } from '../../store/store.ts'
 import { SessionNotFoundError } from '../errors.ts'
@@ -60,12 +60,12 @@ export interface ReportSource {
 /** What the side store has about a session besides its events. */
 interface StoredFacts {
   row: ListedSession
-  pending: ListedPending[]
+  pending: ListedPendingCall[]
   /** When the workflow retries the newest failed attempt. */
   retryAt?: number
 }
 
-type Asked<T> = { found: T } | { error: unknown }
+type StoreAnswer<T> = { found: T } | { error: unknown }
 
 /** See `SessionHandle.status`. @throws SessionNotFoundError, SessionUnavailableError. */
 export async function readReport(source: ReportSource): Promise<SessionReport> {
@@ -91,13 +91,13 @@ export async function readReport(source: ReportSource): Promise<SessionReport> {
   throw 'error' in stored ? stored.error : new SessionNotFoundError(sessionId, { where: 'store' })
 }
 
-interface About extends ReportSource {
+interface StatusSources extends ReportSource {
   live: WorkflowAnswer | undefined
   execution: ExecutionState | undefined
-  stored: Asked<StoredFacts | null>
+  stored: StoreAnswer<StoredFacts | null>
 }
 
-function reportOf(about: About, state: SessionState, from: 'workflow' | 'store'): SessionReport {
+function reportOf(about: StatusSources, state: SessionState, from: 'workflow' | 'store'): SessionReport {
   const { sessionId, execution, live } = about
   const { agent, status, current, error, inbox } = state
   const stored = 'found' in about.stored ? about.stored.found : null
@@ -128,7 +128,7 @@ function reportOf(about: About, state: SessionState, from: 'workflow' | 'store')
 }
 
 /** Calls of stopped runs that may have taken effect, as the store has them: a person can still resolve them. */
-function unresolvedOf({ unknown }: SessionState, pending: readonly ListedPending[], waits: readonly SessionWait[]): SessionWait[] {
+function unresolvedOf({ unknown }: SessionState, pending: readonly ListedPendingCall[], waits: readonly SessionWait[]): SessionWait[] {
   return pending.flatMap(({ kind, callId, tool, reason }) =>
     kind === 'unknown' && unknown[callId] && !waits.some((wait) => wait.callId === callId)
       ? [{ for: 'person' as const, to: 'resolve' as const, callId, tool, ...defined({ reason: reason ?? undefined }) }]
@@ -144,7 +144,7 @@ function progressOfPlan({ plan, current, unknown }: SessionState): PlanProgress 
 }
 
 /** A session whose events the store no longer has, because it was pruned, and whose workflow has closed. */
-function reportOfRow(about: About, { row }: StoredFacts): SessionReport {
+function reportOfRow(about: StatusSources, { row }: StoredFacts): SessionReport {
   const { sessionId, agent, status, error, updatedAt } = row
   return {
     sessionId,
@@ -162,7 +162,7 @@ function reportOfRow(about: About, { row }: StoredFacts): SessionReport {
   }
 }
 
-function reportOfErased(about: About, { sessionId, agent }: ListedSession, erasedAt: number): SessionReport {
+function reportOfErased(about: StatusSources, { sessionId, agent }: ListedSession, erasedAt: number): SessionReport {
   return {
     sessionId,
     agent,
@@ -181,7 +181,7 @@ function reportOfErased(about: About, { sessionId, agent }: ListedSession, erase
 }
 
 /** A session that neither its workflow nor the store can report on yet. */
-function unopened(about: About, execution: ExecutionState & { open: true }): SessionReport {
+function unopened(about: StatusSources, execution: ExecutionState & { open: true }): SessionReport {
   const error = about.live?.error ?? null
   const row = 'found' in about.stored ? about.stored.found?.row : undefined
   return {
@@ -200,14 +200,14 @@ function unopened(about: About, execution: ExecutionState & { open: true }): Ses
   }
 }
 
-function storedPart(stored: About['stored']): Pick<SessionReport, 'stored' | 'storeError'> {
+function storedPart(stored: StatusSources['stored']): Pick<SessionReport, 'stored' | 'storeError'> {
   if ('error' in stored) return { stored: null, storeError: reasonOf(stored.error) }
   const row = stored.found?.row
   return { stored: row && !row.erasedAt ? { seq: row.flushedSeq, at: row.flushedAt.getTime() } : null }
 }
 
 /** Why the workflow did not answer; empty for a session that has closed. */
-function unansweredOf({ client, live, execution }: About, from: SessionReport['from']): Pick<SessionReport, 'unanswered'> {
+function unansweredOf({ client, live, execution }: StatusSources, from: SessionReport['from']): Pick<SessionReport, 'unanswered'> {
   if (from === 'workflow' || execution?.open === false) return {}
   if (!client) return { unanswered: 'Temporal was not asked.' }
   if (!live?.failed || live.failed instanceof WorkflowNotFoundError) return {}
@@ -241,7 +241,7 @@ function sinceOf({ status, error, current, updatedAt }: SessionState, waits: rea
 }
 
 /** The state does not say when a call began to wait for a person; the store's rows do. */
-function withRows(waits: readonly SessionWait[], pending: readonly ListedPending[]): SessionWait[] {
+function withRows(waits: readonly SessionWait[], pending: readonly ListedPendingCall[]): SessionWait[] {
   return waits.map((wait) => {
     const row = pending.find(({ callId }) => callId === wait.callId)
     if (!row) return wait
@@ -263,7 +263,7 @@ async function readStored(store: Store, sessionId: string): Promise<StoredFacts 
   return { row, pending: pending.items, ...(retryAt !== undefined && retryAt > Date.now() && { retryAt }) }
 }
 
-async function asked<T>(work: Promise<T>): Promise<Asked<T>> {
+async function asked<T>(work: Promise<T>): Promise<StoreAnswer<T>> {
   try {
     return { found: await work }
   } catch (error) {

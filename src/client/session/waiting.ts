@@ -1,16 +1,16 @@
 // The calls of a run that wait for a person or a client, as a backend sees them.
 import { isWaiting } from '../../session/past/calls.ts'
 import type { RunState, SessionState } from '../../session/state.ts'
-import type { RunSettled, WaitingCall } from '../types.ts'
+import type { SettledRun, WaitingCall } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
 /** That a run waits, and for what. */
-export type RunWaiting = RunSettled & { status: 'waiting' }
+export type WaitingRun = SettledRun & { status: 'waiting' }
 
 const KINDS = { awaiting_approval: 'approval', awaiting_answer: 'client', awaiting_resolution: 'unknown' } as const
 
 /** What the run waits for, if it waits for a person or a client. */
-export function waitingRun({ status, current }: SessionState, run: number | undefined): RunWaiting | undefined {
+export function waitingRun({ status, current }: SessionState, run: number | undefined): WaitingRun | undefined {
   if (status !== 'waiting' || !current || current.run !== run) return undefined
   return { status, run, pending: pendingOf(current) }
 }

@@ -26,18 +26,18 @@ import { unexpectedDigest } from './unexpected.ts'
 import { unlessAborted } from '../../waiting/unless-aborted.ts'
 
 /** The model failed, or the function that chooses it failed: another model may answer the same request. */
-export class ModelFailed extends Error {
+export class ModelFailure extends Error {
   /** The model's name, if it was called, its provider, and the cost of the call, if the agent has a budget. */
   readonly call: Pick<FailedAttempt, 'model' | 'provider' | 'spent'>
 
-  constructor(cause: unknown, call: ModelFailed['call'] = {}) {
+  constructor(cause: unknown, call: ModelFailure['call'] = {}) {
     super('The model failed.', { cause })
     this.call = call
   }
 }
 
 /** The provider accepts no calls now: the call has a place, which is due in `afterMs`. */
-class Gated extends Error {
+class GateDelay extends Error {
   readonly afterMs: number
 
   constructor(afterMs: number) {
@@ -80,7 +80,7 @@ export async function askModel(
   try {
     gate = gateOf(model)
     const { afterMs, wasShut } = await waitAtGate(gates, gate, callOf(request), signal)
-    if (afterMs > 0) throw new Gated(afterMs)
+    if (afterMs > 0) throw new GateDelay(afterMs)
     name = modelName(model.name) ?? 'unknown'
     provider = modelName(model.provider)
     const reader = provider ?? name
@@ -115,7 +115,7 @@ export async function askModel(
   } catch (error) {
     if (isBeforeModel(error) || (error instanceof AttemptLost && !call)) throw error
     if (gate !== undefined) noteRefusal(gates, gate, agent.retry, error)
-    throw new ModelFailed(error, defined({ model: name, provider, spent: call?.lost(error, response) }))
+    throw new ModelFailure(error, defined({ model: name, provider, spent: call?.lost(error, response) }))
   }
 }
 
@@ -147,22 +147,22 @@ function stopwatch(asked: Pick<TimedRequest, 'model' | 'provider'>, signal: Abor
 
 /** Whether the error means that no model was asked: a fallback would not be asked either. */
 function isBeforeModel(error: unknown): boolean {
-  return error instanceof Gated || error instanceof NotAfforded
+  return error instanceof GateDelay || error instanceof NotAfforded
 }
 
 /** The cost of the call that ended with this error; undefined: nothing, or unknown here. */
 export function spentWith(thrown: unknown): Cost | undefined {
-  return thrown instanceof ModelFailed ? thrown.call.spent : undefined
+  return thrown instanceof ModelFailure ? thrown.call.spent : undefined
 }
 
 const callOf = ({ sessionId, run, turn }: ModelRequest): string => `${sessionId} ${run} ${turn}`
 
-/** The model whose turn it is. @throws ModelFailed. */
+/** The model whose turn it is. @throws ModelFailure. */
 async function chosenModel(agent: AsksModel, to: Fallback | undefined, ctx: AgentContext): Promise<Model> {
   try {
     return await modelOf(agent, to, ctx)
   } catch (error) {
-    throw new ModelFailed(error)
+    throw new ModelFailure(error)
   }
 }
 
@@ -177,7 +177,7 @@ async function modelOf({ model, fallback }: AsksModel, to: Fallback | undefined,
 }
 
 /** What failed, and how much time is left. */
-export interface Failing {
+export interface FailureContext {
   agent: Pick<Agent, 'retry' | 'fallback'>
   /** The cost of the attempt, under a budget. */
   spent: Cost | undefined
@@ -188,9 +188,9 @@ export interface Failing {
 }
 
 /** What follows the failure of an attempt. */
-export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failing, thrown: unknown): NoAnswer {
+export function afterFailure({ agent, worker, attempt, timeLeft, spent }: FailureContext, thrown: unknown): NoAnswer {
   // If the deadline comes first, the run ends then.
-  if (thrown instanceof Gated) return { kind: 'gated', afterMs: Math.max(0, Math.min(thrown.afterMs, timeLeft())) }
+  if (thrown instanceof GateDelay) return { kind: 'gated', afterMs: Math.max(0, Math.min(thrown.afterMs, timeLeft())) }
   if (thrown instanceof NotAfforded)
     return {
       kind: 'failed',
@@ -199,7 +199,7 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failin
       ...(thrown.isAssumed && { assumed: true }),
       ...defined({ raise: thrown.raise }),
     }
-  const { cause: error, call = {} } = thrown instanceof ModelFailed ? thrown : { cause: thrown }
+  const { cause: error, call = {} } = thrown instanceof ModelFailure ? thrown : { cause: thrown }
   const told = isModelError(error) ? error : undefined
   // Asked for again, an answer without the calls that it announces may have them: once.
   const isTold = (told !== undefined || error instanceof PawlError) && told?.code !== 'calls_missing'
@@ -219,7 +219,7 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failin
     // If the deadline comes first, the run ends then.
     return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft())) }
   }
-  const mayFallBack = thrown instanceof ModelFailed && (told?.fallback ?? (retryable || isFault))
+  const mayFallBack = thrown instanceof ModelFailure && (told?.fallback ?? (retryable || isFault))
   if (mayFallBack && (attempt.fallback?.at ?? 0) < agent.fallback.length) {
     record({ afterMs: 0 })
     return { kind: 'again', afterMs: 0, fallback: nextModel(attempt.fallback, retryable ? failure : undefined) }
@@ -232,17 +232,17 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failin
   return { kind: 'failed', ...failure, ...(retryable && { transient: true }), ...defined({ unexpected }) }
 }
 
-type Reported = { code: string; reason: string }
+type ReportedFailure = { code: string; reason: string }
 /** The reason of the earlier failure is an input of every further attempt. */
 const MAX_EARLIER_BYTES = 1_000
 
 /** The code of an error counts only if its model meant it as one. */
-function reported({ code, message }: FailedAttempt, isFromModel: boolean): Reported {
+function reported({ code, message }: FailedAttempt, isFromModel: boolean): ReportedFailure {
   return { code: (isFromModel ? code : undefined) ?? 'model_call_failed', reason: message }
 }
 
 /** Of several failures that may resolve themselves, the run reports the first. */
-function nextModel(from: Fallback | undefined, transient: Reported | undefined): Fallback {
+function nextModel(from: Fallback | undefined, transient: ReportedFailure | undefined): Fallback {
   const first = transient && { ...transient, reason: cutText(transient.reason, MAX_EARLIER_BYTES) }
   return { at: (from?.at ?? 0) + 1, ...defined({ transient: from?.transient ?? first }) }
 }

@@ -14,7 +14,7 @@ import { listPrice, type Price, ratesFor } from '../../session/spending/prices.t
 import {
   brokenCost,
   type CallSize,
-  type Left,
+  type BudgetRest,
   maxCost,
   type Reservation,
   reservationFor,
@@ -232,7 +232,7 @@ function isNotSent(error: Error): boolean {
   return false
 }
 
-function leftOf(lines: readonly BudgetLine[]): Left {
+function leftOf(lines: readonly BudgetLine[]): BudgetRest {
   const leftIn = (unit: BudgetLine['unit']): number[] => lines.filter((line) => line.unit === unit).map(({ left }) => left)
   const [tokens, usd] = [leftIn('tokens'), leftIn('usd')]
   return { ...(tokens.length > 0 && { tokens: Math.min(...tokens) }), ...(usd.length > 0 && { usd: Math.min(...usd) }) }

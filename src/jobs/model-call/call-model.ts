@@ -27,7 +27,7 @@ import { hookRoom, type HookRunner } from '../run-hooks.ts'
 import { resolveCall } from '../tool-call/resolve.ts'
 import { askWithoutRefused } from './refused-content.ts'
 import { CompactionDue, sizing } from './request-size.ts'
-import { mayRide, type Requested, rideReads, takesRides } from './riding-reads.ts'
+import { mayRide, type RideRequest, rideReads, takesRides } from './riding-reads.ts'
 import { outputMissing } from './run-output.ts'
 import type { FoldedSession } from '../session-views.ts'
 import { defined } from '../../session/defined.ts'
@@ -105,7 +105,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
   }
 }
 
-interface Asked extends Pick<JobNeeds, 'gates' | 'worker'> {
+interface AskContext extends Pick<JobNeeds, 'gates' | 'worker'> {
   job: Job
   ctx: AgentContext
   signal: AbortSignal
@@ -113,7 +113,7 @@ interface Asked extends Pick<JobNeeds, 'gates' | 'worker'> {
   hooks: HookOutcome[]
 }
 
-async function newAnswer(agent: Agent, view: FoldedSession, { job, ctx, signal, gates, worker, hooks }: Asked): Promise<ModelAnswer> {
+async function newAnswer(agent: Agent, view: FoldedSession, { job, ctx, signal, gates, worker, hooks }: AskContext): Promise<ModelAnswer> {
   const prompt = await renderPrompt(agent, view, ctx)
   const transcript = withAnswers(view.transcript, hooks)
   const request = requestOf(agent, transcript, prompt, ctx)
@@ -173,7 +173,7 @@ async function resolveCalls(
   { state: { keysOf, current, origin }, transcript: { keys: completed } }: FoldedSession,
   runner: HookRunner,
   earlierKeys: EarlierKeys,
-): Promise<{ requested: Requested[]; runs: HookOutcome[] }> {
+): Promise<{ requested: RideRequest[]; runs: HookOutcome[] }> {
   const { ctx } = runner
   const { sessionId } = ctx
   const earlier = origin && ((key: string) => earlierKeys(sessionId, key))

@@ -15,7 +15,7 @@ import { hasBudget } from '../../session/spending/spend.ts'
 import { cutText } from '../../session/protocol/texts.ts'
 import type { Transcript } from '../../session/transcript/transcript.ts'
 import { agentContext } from '../agent-context.ts'
-import { afterFailure, askModel, type AsksModel, ModelFailed, spentWith } from './ask-model.ts'
+import { afterFailure, askModel, type AsksModel, ModelFailure, spentWith } from './ask-model.ts'
 import { failedAttempt } from '../attempt.ts'
 import { callBudget, costOfAnswer, listRates } from './call-budget.ts'
 import { checkResponse } from './check-response.ts'
@@ -123,7 +123,7 @@ async function summarised(transcript: Transcript, cut: CompactionCut, summariser
         ...(to < cut.to ? { more: true as const } : results),
       }
     } catch (error) {
-      if (!(error instanceof ModelFailed) || !isOverflow(error.cause) || halved >= MAX_HALVINGS) throw error
+      if (!(error instanceof ModelFailure) || !isOverflow(error.cause) || halved >= MAX_HALVINGS) throw error
       // A smaller piece may fit, and the retry needs no delay.
       const about = { retryable: true, nextDelayMs: 0, worker: needs.worker, ...error.call }
       job.attempt.failed.push(failedAttempt(job.attempt.number, error.cause, about))
@@ -132,7 +132,7 @@ async function summarised(transcript: Transcript, cut: CompactionCut, summariser
   }
 }
 
-type Written = Pick<CompactResult & { kind: 'compacted' }, 'model' | 'provider' | 'usage' | 'price' | 'spent'> & {
+type WrittenSummary = Pick<CompactResult & { kind: 'compacted' }, 'model' | 'provider' | 'usage' | 'price' | 'spent'> & {
   text: string
   to: number
 }
@@ -144,7 +144,7 @@ async function summaryOf(
   previous: string | undefined,
   halved: number,
   { agent, view, asks, compaction, job, ctx, signal, needs: { gates }, tooLarge }: Summariser,
-): Promise<Written> {
+): Promise<WrittenSummary> {
   const maxTokens = summaryTokens(tooLarge.window)
   const isBudgeted = hasBudget(agent.limits) || hasBudget(agent.sessionLimits)
   const roomIn = (window: number): number => {
@@ -194,7 +194,7 @@ async function summaryOf(
   const { model, provider, usage, price, spent } = answer
   if (text === '' || answer.stopReason === 'refusal') {
     const cost = isBudgeted ? costOfAnswer(answer) : undefined
-    throw new ModelFailed(noSummary(answer.stopReason), { model, ...defined({ provider, spent: cost }) })
+    throw new ModelFailure(noSummary(answer.stopReason), { model, ...defined({ provider, spent: cost }) })
   }
   return { to: end, text, model, usage, ...defined({ provider, price, spent }) }
 }
@@ -204,7 +204,7 @@ function noSummary(stopReason: string): ModelError {
 }
 
 /** The checked return value of a user's `summarise` function. @throws ModelError `invalid_summary`. */
-function ownSummary(given: unknown, isBudgeted: boolean): Omit<Written, 'to'> {
+function ownSummary(given: unknown, isBudgeted: boolean): Omit<WrittenSummary, 'to'> {
   const text = typeof given === 'string' ? given : (given as Partial<Summary> | null | undefined)?.text
   if (typeof text !== 'string' || text.trim() === '') {
     throw new ModelError('invalid_summary', 'compaction.summarise returned no text: return the summary.', { retryable: false })

@@ -10,7 +10,7 @@ import { type HookOutcome, type HookRun, saidBy } from '../../session/hooks/hook
 import type { Json, JsonObject } from '../../session/json.ts'
 import type { ModelAnswer } from '../../calls/jobs.ts'
 import { hasTool, parseInput, type RequestedCall, type HookVerdict } from '../tool-call/resolve.ts'
-import { type HookCalling, hooksFor, type HookRunner, runHooks } from '../run-hooks.ts'
+import { type HookInvocation, hooksFor, type HookRunner, runHooks } from '../run-hooks.ts'
 import type { FoldedSession } from '../session-views.ts'
 import { hookFailed } from '../../session/failed-checks.ts'
 
@@ -44,7 +44,7 @@ async function runPlaces(runner: HookRunner, view: FoldedSession, places: HookPl
   return { runs }
 }
 
-function callingOf({ state, transcript, hooks }: FoldedSession, place: HookPlace): HookCalling {
+function callingOf({ state, transcript, hooks }: FoldedSession, place: HookPlace): HookInvocation {
   const { on, turn, outcome } = place
   const has = (hook: string): boolean => hasRun(hooks as HookPast, place, hook)
   if (outcome) {

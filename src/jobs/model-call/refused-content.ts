@@ -8,7 +8,7 @@ import { contentIn, isSameContent } from '../../session/transcript/replaced.ts'
 import type { Transcript } from '../../session/transcript/transcript.ts'
 import { failedAttempt } from '../attempt.ts'
 import type { AttemptSoFar, ModelAnswer } from '../../calls/jobs.ts'
-import { ModelFailed } from './ask-model.ts'
+import { ModelFailure } from './ask-model.ts'
 
 /** Requests without some content, at most. */
 const MAX_TRIES = 12
@@ -16,7 +16,7 @@ const MAX_TRIES = 12
 const SINGLES = 4
 
 /** What the asking needs. */
-export interface Asking {
+export interface RefusalContext {
   transcript: Transcript
   /** Counts the refused requests as failed attempts. */
   attempt: AttemptSoFar
@@ -26,13 +26,13 @@ export interface Asking {
 }
 
 /** The model's answer. If its provider refuses the request, the answer to the request without the content at fault, which it names. */
-export async function askWithoutRefused({ transcript, attempt, worker, ask }: Asking): Promise<ModelAnswer> {
+export async function askWithoutRefused({ transcript, attempt, worker, ask }: RefusalContext): Promise<ModelAnswer> {
   try {
     return await ask(transcript)
   } catch (error) {
     const refusal = refusalIn(error)
     if (!refusal) throw error
-    const refusals = [error as ModelFailed]
+    const refusals = [error as ModelFailure]
     for (const content of suspects(transcript, refusal)) {
       try {
         const answer = await ask(leavingOut(transcript, content, refusal.reason))
@@ -43,7 +43,7 @@ export async function askWithoutRefused({ transcript, attempt, worker, ask }: As
         return { ...answer, replaced: { content, reason: refusal.reason } }
       } catch (next) {
         if (!refusalIn(next)) throw next
-        refusals.push(next as ModelFailed)
+        refusals.push(next as ModelFailure)
       }
     }
     throw error
@@ -69,7 +69,7 @@ const DECLARED =
 
 /** What the error says about content; undefined for any other failure. */
 function refusalIn(error: unknown): RefusedRequest | undefined {
-  const told = error instanceof ModelFailed && isModelError(error.cause) ? error.cause : undefined
+  const told = error instanceof ModelFailure && isModelError(error.cause) ? error.cause : undefined
   if (!told || told.retryable || told.phase === 'stream' || DECLARED.test(told.message)) return undefined
   const reason = cutText(told.message, TEXT_BYTES.reason)
   const isAboutImages = IMAGES.test(told.message)

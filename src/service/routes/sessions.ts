@@ -28,10 +28,10 @@ const MAX_RUN = 2_147_483_647
 const open = z.strictObject({ id: sessionId.optional(), ...OPENING, ...PRIORITY, ...MESSAGE })
 const send = z.strictObject({ ...OPENING, ...PRIORITY, agent: OPENING.agent.optional(), ...MESSAGE })
 
-type Opening = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefined }
+type OpenBody = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefined }
 
 /** Sends a message to a session; returns the ids of both. */
-export async function sendTo(call: RouteCall<unknown, unknown, unknown>, id: string, body: Opening, fresh: { isNew?: true } = {}) {
+export async function sendTo(call: RouteCall<unknown, unknown, unknown>, id: string, body: OpenBody, fresh: { isNew?: true } = {}) {
   const { pawl, access, request, agents } = call
   requireOwnId(access, id)
   const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout, priority } = body
@@ -58,7 +58,7 @@ function unknownAgent(agent: string, agents: readonly string[]): ServiceError {
 }
 
 /** @throws ServiceError `invalid_input`. */
-function messageIdOf(request: Request, body: Opening): string | undefined {
+function messageIdOf(request: Request, body: OpenBody): string | undefined {
   const key = request.headers.get('idempotency-key') ?? undefined
   if (key === undefined) return body.messageId
   const isKey = messageId.safeParse(key).success
@@ -68,7 +68,7 @@ function messageIdOf(request: Request, body: Opening): string | undefined {
 }
 
 /** A new session's id; a repeated request gets the same one. */
-function newIdFor(call: RouteCall<unknown, unknown, unknown>, body: Opening): { id: string; isNew?: true } {
+function newIdFor(call: RouteCall<unknown, unknown, unknown>, body: OpenBody): { id: string; isNew?: true } {
   const prefix = prefixOf(call.access) ?? ''
   const key = messageIdOf(call.request, body)
   if (key === undefined) return { id: `${prefix}${randomUUID()}`, isNew: true }

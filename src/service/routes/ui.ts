@@ -19,7 +19,7 @@ import { type RouteCall, MEMORY, route, typed } from '../route.ts'
 import { after, matching, OF_SESSION, OPENING, sessionId, streamOf } from '../schemas.ts'
 import type { StreamItem, StreamSource } from '../streams.ts'
 import { contentsOf, knownPastFor, MAX_VALUE_BYTES, pageIn, pastFor, pastSince } from '../ui-past.ts'
-import { cursorOf, UI_HEADERS, uiEnding, uiEvents, type UiOpening } from '../ui-stream.ts'
+import { cursorOf, UI_HEADERS, uiEnding, uiEvents, type UiStreamRequest } from '../ui-stream.ts'
 import { sendTo } from './sessions.ts'
 import { LAST, requireEvent, startOf, STREAM as EVENT_STREAM } from './watch.ts'
 
@@ -60,13 +60,13 @@ const LOADED_WITHIN_MS = 30_000
 type Chat = z.output<typeof CHAT>
 type MessageOfPage = z.output<typeof UI_MESSAGE>
 type Show = { show?: 'pieces' | 'steps' | undefined }
-type Asked = RouteCall<unknown, Show, Chat>
+type ChatCall = RouteCall<unknown, Show, Chat>
 
-type Opening = Omit<UiOpening, 'show' | 'errorTexts'>
+type ChatStreamRequest = Omit<UiStreamRequest, 'show' | 'errorTexts'>
 
 function sourceOf(
   { request, query, errorTexts, reauthorize }: RouteCall<unknown, Show, unknown>,
-  opening: Opening,
+  opening: ChatStreamRequest,
 ): Omit<StreamSource, 'caller'> {
   return {
     items: uiEvents({ ...opening, show: query.show ?? 'steps', errorTexts }),
@@ -78,7 +78,7 @@ function sourceOf(
 }
 
 /** Carries out a request, and opens the stream that shows what follows. If no stream can be opened, the request changes nothing. */
-async function streamed(call: Asked, carryOut: () => Promise<Opening>): Promise<Response> {
+async function streamed(call: ChatCall, carryOut: () => Promise<ChatStreamRequest>): Promise<Response> {
   const place = call.streams.take(callerOf(call.access))
   try {
     return place.open(sourceOf(call, await carryOut()))
@@ -92,7 +92,7 @@ function invalid(at: string, detail: string): ServiceError {
 }
 
 /** Sends a user's message. If it edits an earlier message, the session first rolls back to the point before that message. */
-async function say(call: Asked, message: MessageOfPage): Promise<Opening> {
+async function say(call: ChatCall, message: MessageOfPage): Promise<ChatStreamRequest> {
   const { body, session, by, access } = call
   requireOwnId(access, body.id)
   const handle = session(body.id)
@@ -147,7 +147,7 @@ function blockOf(part: z.output<typeof PART>, at: string): UserBlock[] {
 }
 
 /** Lets the session answer the newest run's messages again. */
-async function regenerate(call: Asked): Promise<Opening> {
+async function regenerate(call: ChatCall): Promise<ChatStreamRequest> {
   const { body, session, by } = call
   const handle = session(body.id)
   const said = body.messages.findLast(({ role }) => role === 'user')?.id ?? ''
@@ -166,7 +166,7 @@ async function regenerate(call: Asked): Promise<Opening> {
 const DECIDED = ['not_waiting', 'already_completed', 'call_has_ended', 'call_not_found', 'approval_expired']
 
 /** Carries out a user's decisions on calls, or a browser's answers to them; the stream continues after what the client already has. */
-async function decide(call: Asked, message: MessageOfPage): Promise<Opening> {
+async function decide(call: ChatCall, message: MessageOfPage): Promise<ChatStreamRequest> {
   const { body, session, access } = call
   const handle = session(body.id)
   const after = standingIn(message.metadata)?.seq
@@ -193,7 +193,7 @@ interface UiDecision {
   make(session: SessionHandle): Promise<unknown>
 }
 
-function decisionsOf({ parts }: MessageOfPage, { state: now }: UiOutline, { by }: Asked): UiDecision[] {
+function decisionsOf({ parts }: MessageOfPage, { state: now }: UiOutline, { by }: ChatCall): UiDecision[] {
   const calls = now?.current?.calls ?? []
   return parts.flatMap((part): UiDecision[] => {
     const { state, toolCallId, approval } = part
@@ -257,7 +257,7 @@ export const UI_ROUTES = [
       const handle = session(params.session)
       const last = request.headers.get('last-event-id')
       const from = last ? cursorOf(last) : undefined
-      const open = (opening: Opening): Response => streams.open({ ...sourceOf(call, opening), caller: callerOf(access) })
+      const open = (opening: ChatStreamRequest): Response => streams.open({ ...sourceOf(call, opening), caller: callerOf(access) })
       if (from) return open({ session: handle, from, past: await pastFor(handle, from) })
       const { loaded: seq } = call.query
       const loaded = seq === undefined ? { after: Date.now() - LOADED_WITHIN_MS } : { seq }

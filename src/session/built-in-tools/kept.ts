@@ -1,18 +1,18 @@
 // The plan and the memory of a session: two values that are kept beside the transcript. Changes make their versions, and going back
 // restores one of them.
 import type { SessionEvent } from '../events.ts'
-import type { Restored } from '../recovery/restored.ts'
+import type { RestoredValues } from '../recovery/restored.ts'
 import { bytesOfMemory, type Memory, type MemoryChange, remembered } from './memory.ts'
 import { bytesOfPlan, changed, type Plan, type PlanChange } from './plan.ts'
 
 /** One version of a session's plan, and the change that made it. */
-export interface PlanVersion extends Plan, Made<PlanChange> {}
+export interface PlanVersion extends Plan, KeptVersion<PlanChange> {}
 
 /** One version of a session's memory, and the change that made it. */
-export interface MemoryVersion extends Memory, Made<MemoryChange> {}
+export interface MemoryVersion extends Memory, KeptVersion<MemoryChange> {}
 
 /** How a version was made, and whether it still counts. */
-interface Made<Change> {
+interface KeptVersion<Change> {
   /** The event that made it. */
   seq: number
   /** When, in milliseconds since 1970. */
@@ -50,9 +50,9 @@ interface Kind<V extends { version: number }, C> {
   /** Bytes of JSON, regardless of the version. */
   bytesOf(value: V): number
   /** The event, if it makes a version. */
-  changeIn(event: SessionEvent): (Made<C> & { version: number }) | undefined
+  changeIn(event: SessionEvent): (KeptVersion<C> & { version: number }) | undefined
   /** The value that going back restores; null: there was none; undefined: the value stays as it is. */
-  restoredIn(restored: Restored): V | null | undefined
+  restoredIn(restored: RestoredValues): V | null | undefined
 }
 
 /** `PlanState`, or `MemoryState`. */
@@ -65,7 +65,7 @@ interface KeptState<V> {
 /** All versions of a value, oldest first, from events that are added one by one. */
 interface KeptHistory<V, C> {
   add(event: SessionEvent): void
-  versions: readonly (V & Made<C>)[]
+  versions: readonly (V & KeptVersion<C>)[]
 }
 
 /** A value of a session that changes make version by version. Pure. */
@@ -109,7 +109,7 @@ function keptValue<V extends { version: number }, C>({ changed, bytesOf, changeI
       return value
     },
     history() {
-      const versions: (V & Made<C>)[] = []
+      const versions: (V & KeptVersion<C>)[] = []
       let value: V | null = null
       return {
         versions,

@@ -54,11 +54,11 @@ export function answerOnMemory(tool: string, input: Json, state: MemoryState | u
   })
 }
 
-type Said = { status: 'success' } | { status: 'already_present' } | { status: 'resumed_partial'; skippedBytes: number }
+type MemoryStatus = { status: 'success' } | { status: 'already_present' } | { status: 'resumed_partial'; skippedBytes: number }
 
 interface Step {
   change?: MemoryChange
-  said: Said
+  said: MemoryStatus
 }
 
 const ALREADY: Step = { said: { status: 'already_present' } }
@@ -112,7 +112,7 @@ function bordersOf(text: string): Uint32Array {
   return borders
 }
 
-interface Grown {
+interface MemoryGrowth {
   memory: Memory | null
   after: Memory
   limit: MemoryLimit
@@ -122,7 +122,7 @@ interface Grown {
 }
 
 /** A change that shrinks the text always fits, because a deploy may have lowered a limit. */
-function checkSize({ memory, after, limit: { block, maxChars }, chars, before, room }: Grown): void {
+function checkSize({ memory, after, limit: { block, maxChars }, chars, before, room }: MemoryGrowth): void {
   if (chars > maxChars && chars > before) {
     refuse(
       'memory_full',

@@ -5,7 +5,7 @@ import { SNAPSHOT_BYTES } from './snapshot.ts'
 import type { QueuedMessage, SessionState } from '../state.ts'
 
 /** Whether another message can wait in the session's inbox. */
-export function hasRoomFor(state: SessionState, message: Waiting): boolean {
+export function hasRoomFor(state: SessionState, message: SizedMessage): boolean {
   return fits(state.inboxBytes + bytesOf(message), state)
 }
 
@@ -74,12 +74,12 @@ const ENTRY_BYTES = 32
 const DEADLINE_BYTES = 27
 
 /** The parts of a message that count towards its size: its id, and whether it has a deadline. */
-interface Waiting {
+interface SizedMessage {
   messageId: string
   deadlineAt?: number
   deadlineMs?: number | undefined
 }
 
-function bytesOf({ messageId, deadlineAt, deadlineMs = deadlineAt }: Waiting): number {
+function bytesOf({ messageId, deadlineAt, deadlineMs = deadlineAt }: SizedMessage): number {
   return ENTRY_BYTES + (deadlineMs === undefined ? 0 : DEADLINE_BYTES) + jsonBytes(messageId)
 }

@@ -20,7 +20,7 @@ export interface CallOutcome {
 }
 
 /** What an event says about hooks. */
-type Noted = { event: SessionEvent } & (
+type HookNote = { event: SessionEvent } & (
   | { is: 'answer'; turn: number }
   | { is: 'outcome'; outcome: CallOutcome }
   | { is: 'ran'; hook: string; on: HookEvent; place: string }
@@ -30,7 +30,7 @@ type Noted = { event: SessionEvent } & (
 /** The past of the newest run, and of calls whose outcome became known later. */
 export interface HookPast {
   /** In the order of the events. */
-  noted: Noted[]
+  noted: HookNote[]
   /** Calls without an outcome yet, and unknown ones. */
   calls: Map<string, Pick<CallOutcome, 'turn' | 'tool' | 'args'> & Pick<TurnCall, 'status'>>
   /** Results of completed effects by call, for replays. */
@@ -69,7 +69,7 @@ export function placesAfter({ noted }: HookPast): HookPlace[][] {
 }
 
 /** The index at which the newest turn, or the time after the end of its run, begins; -1 before the first answer. */
-function startOfDue(noted: readonly Noted[]): number {
+function startOfDue(noted: readonly HookNote[]): number {
   return noted.findLastIndex(({ is }) => is === 'answer' || is === 'end')
 }
 
@@ -156,9 +156,9 @@ function noteAnswer({ noted, calls }: HookPast, event: EventOf<'model_completed'
   }
 }
 
-type Ended = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown' | 'tool_resolved'>
+type OutcomeEvent = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown' | 'tool_resolved'>
 
-function noteEnding(past: HookPast, event: Ended): void {
+function noteEnding(past: HookPast, event: OutcomeEvent): void {
   const { callId, tool, turn } = event
   const call = past.calls.get(callId)
   // An unknown outcome becomes known once.
@@ -190,7 +190,7 @@ function noteRun({ noted, calls }: HookPast, event: EventOf<'hook_answered'>): v
   if (args && call) call.args = args
 }
 
-function isAbout(one: Noted, callId: string): boolean {
+function isAbout(one: HookNote, callId: string): boolean {
   if (one.is === 'outcome') return one.outcome.callId === callId
   return one.is === 'ran' && one.place === callId
 }

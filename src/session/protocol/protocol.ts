@@ -7,7 +7,7 @@ import type { BlobRef, EffectReport, ResultContent } from '../call-facts.ts'
 import type { RecoveryStrategy } from '../agent-facts.ts'
 import type { SessionEvent, Target, Unreplayable, Watermark } from '../events.ts'
 import type { Json, JsonObject } from '../json.ts'
-import type { Paused, SessionError, SessionState } from '../state.ts'
+import type { Pause, SessionError, SessionState } from '../state.ts'
 import type { CallWait } from '../watching/waits.ts'
 
 /** Workflow type of a session. */
@@ -136,16 +136,16 @@ export type SessionSummary = Pick<SessionState, 'sessionId' | 'agent' | 'status'
 export type LiveState = SessionState & { callWaits?: CallWait[] }
 
 /** The answer of the query `state` before the session is open. `error`: the reason, if opening takes a long time. */
-export type Unopened = { status: 'loading'; error?: undefined } | { status: 'error'; error: SessionError }
+export type UnopenedState = { status: 'loading'; error?: undefined } | { status: 'error'; error: SessionError }
 
-/** The argument of the update `checkpoint`; answers `CheckpointMade`. */
+/** The argument of the update `checkpoint`; answers `CheckpointAnswer`. */
 export interface CheckpointRequest {
   reason: string
   by?: string
 }
 
 /** The checkpoint that a request makes. */
-export interface CheckpointMade {
+export interface CheckpointAnswer {
   /** Its number. */
   version: number
   /** Whether it has been made. False if calls of a turn are in progress; the checkpoint is then made when that turn has closed. */
@@ -161,14 +161,14 @@ export interface RollbackRequest {
   by?: string
 }
 
-/** The argument of the update `regenerate`; answers `Regenerated`. A run in progress is interrupted first. */
+/** The argument of the update `regenerate`; answers `RegenerateAnswer`. A run in progress is interrupted first. */
 export interface RegenerateRequest {
   reason?: string
   by?: string
 }
 
 /** The result of a regeneration: the message that is answered again. */
-export interface Regenerated extends RollbackReport {
+export interface RegenerateAnswer extends RollbackReport {
   messageId: string
   /** `seq` of the event that took the session back. */
   seq: number
@@ -245,7 +245,7 @@ export interface PauseRequest {
 /** The answer of the update `pause`. */
 export interface PauseAnswer {
   /** When the session was paused, by whom, and why. */
-  paused: Paused
+  paused: Pause
   /** Whether it was already paused, so that nothing changed. */
   already: boolean
 }
@@ -354,7 +354,7 @@ export interface Continuation {
   previous: string
   /** Whether the session was asked to close. */
   closing?: Closing
-  /** Unused answers of an execution that no worker can replay (`Inherited` of src/calls). */
+  /** Unused answers of an execution that no worker can replay (`PriorAnswer` of src/calls). */
   inherited?: unknown[]
 }
 

@@ -4,10 +4,10 @@ import { MEMORY, PLAN } from '../built-in-tools/kept.ts'
 import type { Memory } from '../built-in-tools/memory.ts'
 import type { Plan } from '../built-in-tools/plan.ts'
 import { addToVisible, applyCut, nothingVisible } from '../past/visible.ts'
-import type { Restored } from './restored.ts'
+import type { RestoredValues } from './restored.ts'
 
 /** The plan and the memory after an event. */
-export type PlanAndMemory = Required<Restored>
+export type PlanAndMemory = Required<RestoredValues>
 
 /**
  * The plan and the memory after going back to the event `seq`; `events` begin with the session. Each call that stays keeps its newest
@@ -37,7 +37,7 @@ export function keptBeforeRun(events: readonly SessionEvent[], run: number): Pla
 export function restoredFrom(
   kept: PlanAndMemory,
   now: { plan?: Plan | null | undefined; memory?: Memory | null | undefined },
-): Restored | undefined {
+): RestoredValues | undefined {
   const plan = kept.plan?.version !== now.plan?.version
   const memory = kept.memory?.version !== now.memory?.version
   return plan || memory ? { ...(plan && { plan: kept.plan }), ...(memory && { memory: kept.memory }) } : undefined

@@ -8,13 +8,13 @@ import type { CallChoice } from './selective.ts'
 import type { CallState, RunState } from '../state.ts'
 
 /** Who decided, and why. */
-interface Decided {
+interface Decider {
   by?: string | undefined
   reason?: string | undefined
 }
 
 /** The events of a choice. `calls`: the run's calls; those that are made again include their arguments. */
-export function eventsOfChoice(run: RunState, calls: readonly CallState[], choice: CallChoice, decided: Decided): EventBody[] {
+export function eventsOfChoice(run: RunState, calls: readonly CallState[], choice: CallChoice, decided: Decider): EventBody[] {
   const place = { run: run.run, turn: run.answerTurn ?? run.turn }
   const { keep, skip, redo, force } = choice
   const again = calls.flatMap((call) => (redo.includes(call.callId) ? [{ call, as: idWhenRedone(place.run, place.turn, call) }] : []))
@@ -46,7 +46,7 @@ function issued(place: Place, { callId, input = null, resolution }: CallState): 
 }
 
 /** Tells the model that the call was skipped. If the model already knows that the call's outcome is unknown, that does not change. */
-function skipped(place: Place, call: CallState, { by, reason }: Decided): EventBody[] {
+function skipped(place: Place, call: CallState, { by, reason }: Decider): EventBody[] {
   const { callId, status, resolution, asked, attempts: attempt = 0 } = call
   if (status === 'unknown') return []
   const where = { ...place, callId, tool: resolution.tool }

@@ -29,7 +29,7 @@ export interface CallSize {
 }
 
 /** What a budget leaves for a call; an absent member means no limit. */
-export interface Left {
+export interface BudgetRest {
   tokens?: number
   usd?: number
 }
@@ -49,7 +49,7 @@ export function reservationFor({ inputTokens, inputRate, outputRate }: CallSize,
 }
 
 /** Reserves what the budget affords; undefined if that is less than the call needs. */
-export function reserve(call: CallSize, left: Left): Reservation | undefined {
+export function reserve(call: CallSize, left: BudgetRest): Reservation | undefined {
   const { inputTokens, maxOutput, outputRate } = call
   const minTokens = Math.min(call.minOutput, maxOutput)
   if (!fits(reservationFor(call, minTokens), left)) return undefined
@@ -64,7 +64,7 @@ export function reserve(call: CallSize, left: Left): Reservation | undefined {
 }
 
 /** Whether the budget affords it. */
-export function fits(reservation: Reservation, { tokens = Number.POSITIVE_INFINITY, usd = Number.POSITIVE_INFINITY }: Left): boolean {
+export function fits(reservation: Reservation, { tokens = Number.POSITIVE_INFINITY, usd = Number.POSITIVE_INFINITY }: BudgetRest): boolean {
   const cost = maxCost(reservation)
   return cost.tokens <= tokens && cost.usd <= usd
 }

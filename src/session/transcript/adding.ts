@@ -9,7 +9,16 @@ import { requestIdOf } from '../ids.ts'
 import { abandonsCalls, addToCalls, DID_NOT_HAPPEN, isLate, type TurnCall } from '../past/calls.ts'
 import { cutOf } from '../past/cut.ts'
 import { type ToolResult, resultOf, contentOf, withCallIds } from './results.ts'
-import { type Transcript, type Measured, emptyTranscript, put, closeCalls, newestOf, withAnswers, fromSystem } from './transcript.ts'
+import {
+  type Transcript,
+  type TokenMeasurement,
+  emptyTranscript,
+  put,
+  closeCalls,
+  newestOf,
+  withAnswers,
+  fromSystem,
+} from './transcript.ts'
 import { reopenTurn, restartNewestRun, removeAnswers, rollBack, becomeFork } from './going-back.ts'
 
 /** Adds one event to the transcript, in place. */
@@ -151,7 +160,7 @@ function addAnswer(transcript: Transcript, event: EventOf<'model_completed'>): v
 }
 
 /** Some models report no usage. */
-function measuredAt({ messages }: Transcript, usage: Usage): Measured | null {
+function measuredAt({ messages }: Transcript, usage: Usage): TokenMeasurement | null {
   const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
   const input = input_tokens + cache_creation_input_tokens + cache_read_input_tokens
   return input > 0 ? { tokens: input + output_tokens, messages: messages.length } : null

@@ -75,7 +75,7 @@ export interface CompactionCut {
 }
 
 /** What a request must fit into. */
-export interface Fitting {
+export interface RequestRoom {
   /** Bytes of the whole request. */
   bytes: number
   /** Bytes of the request that are not messages. */
@@ -84,7 +84,7 @@ export interface Fitting {
 }
 
 /** The cut of a compaction; undefined if nothing can be cut. `fit`: what the request must fit into, if a provider refused it. */
-export function chooseCut(transcript: Transcript, keepTurns: number, fit?: Fitting): CompactionCut | undefined {
+export function chooseCut(transcript: Transcript, keepTurns: number, fit?: RequestRoom): CompactionCut | undefined {
   const from = sentFrom(transcript)
   const usual = cutFor(transcript, keepTurns)
   if (!fit) return usual > from ? { to: usual } : undefined

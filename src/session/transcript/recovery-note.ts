@@ -38,7 +38,7 @@ export function noteOn(
  * The text of a note on a call whose outcome became known after the model was told that it was unknown. `result`: absent if it did not
  * happen.
  */
-export function noteOnOutcome(call: Named, result: ResultContent | undefined): string {
+export function noteOnOutcome(call: NamedEffect, result: ResultContent | undefined): string {
   const outcome =
     result === undefined
       ? 'It did not take effect; it may be requested again.'
@@ -46,9 +46,9 @@ export function noteOnOutcome(call: Named, result: ResultContent | undefined): s
   return `[Note from the system, not from the user: the outcome of a call above is no longer unknown.]\n${nameOf(call)}: ${outcome}`
 }
 
-type Named = Pick<NotedEffect, 'callId' | 'tool' | 'effectId'>
+type NamedEffect = Pick<NotedEffect, 'callId' | 'tool' | 'effectId'>
 
-function nameOf({ callId, tool, effectId }: Named): string {
+function nameOf({ callId, tool, effectId }: NamedEffect): string {
   return `${tool} (${callId}${effectId === undefined ? '' : `, effect id ${effectId}`})`
 }
 

@@ -7,7 +7,7 @@ import { beginningOf } from '../beginning.ts'
 import { systemNote } from './system-note.ts'
 
 /** Content that is not sent any more, and what the provider said about it. */
-export interface Replaced extends RefusedContent {
+export interface ReplacedContent extends RefusedContent {
   reason: string
 }
 
@@ -22,7 +22,7 @@ const NAMES: Record<Kind, string> = {
 const REASON_CHARS = 200
 
 /** The note in place of the content. */
-function noteOnRefused({ kind, reason }: Pick<Replaced, 'kind' | 'reason'>): string {
+function noteOnRefused({ kind, reason }: Pick<ReplacedContent, 'kind' | 'reason'>): string {
   return systemNote(`${NAMES[kind]} is left out here, because the provider of the model refuses it: ${beginningOf(reason, REASON_CHARS)}`)
 }
 
@@ -37,7 +37,7 @@ export function contentIn(message: Message, seq: number): RefusedContent[] {
 }
 
 /** The message with notes in place of refused parts. `seq`: that of the event that added the message. */
-export function withNotes(message: Message, seq: number, replaced: readonly Replaced[]): Message {
+export function withNotes(message: Message, seq: number, replaced: readonly ReplacedContent[]): Message {
   const here = replaced.filter((one) => one.seq === seq)
   if (here.length === 0) return message
   return mapContent(message, (kind, value) => {

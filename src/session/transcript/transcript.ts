@@ -8,7 +8,7 @@ import type { ResultContent } from '../call-facts.ts'
 import { requestIdOf } from '../ids.ts'
 import type { JsonObject } from '../json.ts'
 import { abandonedAs, type TurnCalls } from '../past/calls.ts'
-import type { Replaced } from './replaced.ts'
+import type { ReplacedContent } from './replaced.ts'
 import { type ToolResult, resultBlock } from './results.ts'
 
 /** The result that the model sees for a call that had not begun when its run was stopped. */
@@ -48,7 +48,7 @@ export interface Transcript {
   /** Messages from hooks for the next model call only. */
   systemMessages: string[]
   /** Content that providers have refused. The model sees notes in its place. */
-  replaced: Replaced[]
+  replaced: ReplacedContent[]
   /** Compactions that still apply, newest last. */
   compactions: Compaction[]
   /** The newest compaction that failed since the last success, recovery or rollback. */
@@ -56,14 +56,14 @@ export interface Transcript {
   /** The turn in which a provider's refusal forced a compaction, whether or not it succeeded. */
   forcedIn: { run: number; turn: number } | null
   /** The measured size of the newest answer and its request; null if the messages before the answer have changed. */
-  measured: Measured | null
+  measured: TokenMeasurement | null
 }
 
 /** The summary that the model sees in place of the messages up to an event. */
 export type Compaction = Pick<EventOf<'compacted'>, 'seq' | 'run' | 'turn' | 'upToSeq' | 'summary' | 'window' | 'resultBytes' | 'forced'>
 
 /** A provider's token count. */
-export interface Measured {
+export interface TokenMeasurement {
   /** Tokens of a request and of the answer to it. */
   tokens: number
   /** How many messages these tokens cover. */

@@ -4,7 +4,7 @@ import { defined } from '../defined.ts'
 import type { SessionStatus } from '../events.ts'
 import type { Json } from '../json.ts'
 import type { Spend } from '../spending/spend.ts'
-import type { CallState, Paused, RunState, SessionError, SessionState } from '../state.ts'
+import type { CallState, Pause, RunState, SessionError, SessionState } from '../state.ts'
 
 /** A tool call of the newest answer. */
 export interface CallView {
@@ -73,7 +73,7 @@ export interface SessionView {
   /** Why the session is in `error`. */
   error: SessionError | null
   /** The session takes no step until it is unpaused; absent: it is not paused. */
-  paused?: Paused
+  paused?: Pause
   /** How many received messages no turn has taken yet. */
   queued: number
   /** Tokens used by the session. */

@@ -24,12 +24,12 @@ export type WatchItem =
   | { type: 'status'; status: SessionStatus }
 
 /** A stream whose pieces were shown. */
-interface Shown extends DeltaStream {
+interface ShownStream extends DeltaStream {
   until: number
 }
 
 /** What one watcher has seen. */
-export interface Watching {
+export interface SessionWatcher {
   /** The last event. */
   readonly seq: number
   /** The session's status as last reported to the watcher. */
@@ -45,10 +45,10 @@ export interface Watching {
 }
 
 /** A watcher that has seen the events up to `after`. `endedAt`: the newest of those events that ended a model call. */
-export function startWatching(after: number, endedAt: number): Watching {
+export function startWatching(after: number, endedAt: number): SessionWatcher {
   let seq = after
   let ended = endedAt
-  let shown: Shown | undefined
+  let shown: ShownStream | undefined
   let status: SessionStatus | undefined
 
   function event(event: SessionEvent): WatchItem[] {
@@ -104,7 +104,7 @@ export function startWatching(after: number, endedAt: number): Watching {
 }
 
 /** The pieces after those already shown, without gaps. Parts that were written again may overlap. */
-function piecesOf(parts: readonly DeltaPart[], shown: Shown): ModelDelta[] {
+function piecesOf(parts: readonly DeltaPart[], shown: ShownStream): ModelDelta[] {
   const pieces: ModelDelta[] = []
   for (const part of parts) {
     if (compareStreams(part, shown) !== 0 || part.from > shown.until || part.until <= shown.until) continue

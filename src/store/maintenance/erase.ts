@@ -17,7 +17,7 @@ export interface EraseRequest {
 }
 
 /** What was erased. */
-export interface Erased {
+export interface ErasureCounts {
   rows: RowCounts
   /** Sessions with a copy of (a part of) its past: forks of it, or of its forks. */
   forks: string[]
@@ -46,7 +46,7 @@ const CONTENT = [
 ] as const
 
 /** In one transaction, deletes the session's rows and leaves a tombstone and an audit row; null for a session that never existed. */
-export async function eraseSession(database: Database, schema: PostgresSchema, request: EraseRequest): Promise<Erased | null> {
+export async function eraseSession(database: Database, schema: PostgresSchema, request: EraseRequest): Promise<ErasureCounts | null> {
   const { sessionId, by, reason, executions } = request
   const key = safeKey(sessionId)
   return database.transaction(

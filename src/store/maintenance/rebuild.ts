@@ -9,7 +9,7 @@ import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 import { defined } from '../../session/defined.ts'
 
 /** A session's state after event `state.seq`, for a session whose events up to there are lost. */
-export interface Adopted {
+export interface AdoptedState {
   /** The chain of executions that continues from it. */
   epoch: string
   state: SessionState
@@ -18,7 +18,12 @@ export interface Adopted {
 }
 
 /** Starts the rows of an unknown session at `state.seq`; a known one is left unchanged. Returns the head. */
-export async function adoptSession(database: Database, schema: PostgresSchema, sessionId: string, adopted: Adopted): Promise<StoredHead> {
+export async function adoptSession(
+  database: Database,
+  schema: PostgresSchema,
+  sessionId: string,
+  adopted: AdoptedState,
+): Promise<StoredHead> {
   const key = safeKey(sessionId)
   return database.transaction(async (tx) => {
     if (await insertSession(tx, schema, key, adopted)) await insertCheckpoint(tx, schema, key, adopted)
@@ -27,7 +32,7 @@ export async function adoptSession(database: Database, schema: PostgresSchema, s
   })
 }
 
-async function insertSession(tx: Queryable, schema: PostgresSchema, key: string, { epoch, state, digest }: Adopted): Promise<boolean> {
+async function insertSession(tx: Queryable, schema: PostgresSchema, key: string, { epoch, state, digest }: AdoptedState): Promise<boolean> {
   const {
     agent,
     context,
@@ -87,7 +92,7 @@ async function insertSession(tx: Queryable, schema: PostgresSchema, key: string,
 }
 
 /** The adopted state becomes a checkpoint: later events are folded from there. */
-async function insertCheckpoint(tx: Queryable, schema: PostgresSchema, key: string, { state }: Adopted): Promise<void> {
+async function insertCheckpoint(tx: Queryable, schema: PostgresSchema, key: string, { state }: AdoptedState): Promise<void> {
   const { checkpoint, agent, run, current, updatedAt, lastMessageId, plan, spend } = soundState(state)
   const { seq } = state
   await tx.query(

@@ -1,14 +1,14 @@
 // Maintenance of the store: pruning, erasing, and support for rebuilds.
 import type { Database } from '../postgres/database.ts'
-import { type Erased, type EraseRequest, eraseSession } from './erase.ts'
+import { type ErasureCounts, type EraseRequest, eraseSession } from './erase.ts'
 import { type ArchiveBatch, countPrunable, type Prunable, pruneArchiveBatch, pruneBatch, type PrunedBatch } from './prune.ts'
-import { type Adopted, adoptSession, missingBlobs, noteRebuild, originOf } from './rebuild.ts'
+import { type AdoptedState, adoptSession, missingBlobs, noteRebuild, originOf } from './rebuild.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import type { StoredHead } from '../rows.ts'
 
-export type { Adopted } from './rebuild.ts'
+export type { AdoptedState } from './rebuild.ts'
 export type { ArchiveBatch, Prunable, PrunedBatch, RowCounts } from './prune.ts'
-export type { Erased, EraseRequest } from './erase.ts'
+export type { ErasureCounts, EraseRequest } from './erase.ts'
 
 export interface StoreUpkeep {
   /** Counts what would be pruned now: sessions not changed since `before`, and archived messages from before `archiveBefore`. */
@@ -18,9 +18,9 @@ export interface StoreUpkeep {
   /** Deletes at most `limit` messages that were archived before `before`. */
   pruneArchive(batch: { before: Date; limit: number }): Promise<ArchiveBatch>
   /** Deletes all stored content of a session; null if the session does not exist. */
-  erase(request: EraseRequest): Promise<Erased | null>
+  erase(request: EraseRequest): Promise<ErasureCounts | null>
   /** Starts the rows of an unknown session at a later event; returns the head. */
-  adopt(sessionId: string, adopted: Adopted): Promise<StoredHead>
+  adopt(sessionId: string, adopted: AdoptedState): Promise<StoredHead>
   /** The event after which the session's rows begin; 0: nothing is missing. */
   origin(sessionId: string): Promise<number>
   /** Those of the values (by SHA-256) that the store lacks. */

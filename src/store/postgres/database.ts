@@ -6,7 +6,7 @@ import type { Logger } from '../../agent/tool.ts'
 import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
 import { addressOf, checkPostgresUrl } from './address.ts'
 import { asStoreError, StoreError } from '../errors.ts'
-import { type WatchWhen, watchOutages } from './outages.ts'
+import { type WatchMode, watchOutages } from './outages.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
 
@@ -50,7 +50,7 @@ export interface DatabaseOptions {
   /** Logs when Postgres becomes unavailable, and when it answers again. */
   logger?: Logger | undefined
   /** Default `in_use`. */
-  watch?: WatchWhen | undefined
+  watch?: WatchMode | undefined
   /** Called when a statement or its connection is slow. */
   onWait?: TellWait | undefined
 }

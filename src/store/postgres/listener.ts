@@ -8,13 +8,13 @@ import { bellOf, bellsIn, liveBellOf, newsBellOf } from './notifier.ts'
  * `everything`: all commits of events. `news`: only those with more than the steps of a run (its start, its end, a request to a person).
  * `live`: text that a model is streaming.
  */
-export type Watched = 'everything' | 'news' | 'live'
+export type WatchedCommits = 'everything' | 'news' | 'live'
 
-const BELL_OF = { everything: bellOf, news: newsBellOf, live: liveBellOf } satisfies Record<Watched, (key: string) => string>
+const BELL_OF = { everything: bellOf, news: newsBellOf, live: liveBellOf } satisfies Record<WatchedCommits, (key: string) => string>
 
 /** The shared listener. */
 export interface Listener {
-  watch(key: string, wake: () => void, which?: Watched): () => void
+  watch(key: string, wake: () => void, which?: WatchedCommits): () => void
   /** When the last notification for any session arrived, as `performance.now()`. */
   heardAt(): number
   close(): Promise<void>

@@ -19,11 +19,11 @@ export interface WatchOptions {
   newClient(): Client
   logger: Logger
   /** `always` checks Postgres from the start and while it is unused, so that an idle process notices an outage, too. */
-  when: WatchWhen
+  when: WatchMode
 }
 
 /** Whether Postgres is checked only after failed statements, or also at intervals. */
-export type WatchWhen = 'always' | 'in_use'
+export type WatchMode = 'always' | 'in_use'
 
 const IDLE_MS = 15_000
 const FIRST_RETRY_MS = 1_000

@@ -6,7 +6,7 @@ import { ABANDONED } from './abandoned-calls.ts'
 import type { APPROVALS, DECISIONS, RowOf } from '../postgres/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 
-type Decided = EventOf<'approval_decided'>
+type DecisionEvent = EventOf<'approval_decided'>
 
 /** The rows of approvals that events make. */
 export interface ApprovalRows {
@@ -37,7 +37,7 @@ function decide(rows: ApprovalRows, decision: RowOf<typeof DECISIONS>): void {
 }
 
 /** How an event changes the column `approval` of its call. */
-export function approvalPatch(event: EventOf<'approval_requested'> | Decided): JsonObject {
+export function approvalPatch(event: EventOf<'approval_requested'> | DecisionEvent): JsonObject {
   if (event.type === 'approval_requested') {
     const { digest, reason = null, at, expiresAt, onExpiry } = event
     const terms = { digest, reason, requestedAt: isoOf(at), expiresAt: isoOf(expiresAt), onExpiry }
@@ -52,7 +52,7 @@ export function abandonedApproval(at: number): JsonObject {
   return { decision: ABANDONED.code, decidedAt: isoOf(at) }
 }
 
-function verdictOf({ approved, expired }: Decided): string {
+function verdictOf({ approved, expired }: DecisionEvent): string {
   if (expired) return 'expired'
   return approved ? 'approved' : 'denied'
 }
@@ -81,7 +81,7 @@ function requestRow(event: EventOf<'approval_requested'>): RowOf<typeof APPROVAL
   }
 }
 
-function decisionRow(said: Pick<Decided, 'callId' | 'at' | 'by' | 'note'>, status: string): RowOf<typeof DECISIONS> {
+function decisionRow(said: Pick<DecisionEvent, 'callId' | 'at' | 'by' | 'note'>, status: string): RowOf<typeof DECISIONS> {
   const { callId, at, by = null, note = null } = said
   const safe = sanitiser()
   return {

@@ -35,14 +35,14 @@ export interface Incident {
 }
 
 /** What an error's end depends on, as it was before the event. */
-export interface Troubled {
+export interface IncidentContext {
   error: SessionRow['error']
   currentRun: number | null
   incident: Incident | null
 }
 
 /** What an event ends; null: nothing. */
-export function errorEndOf(session: Troubled, event: SessionEvent): ErrorEnd | null {
+export function errorEndOf(session: IncidentContext, event: SessionEvent): ErrorEnd | null {
   if (session.incident === null) return null
   const by = endedBy(session, event)
   const outcome = outcomeOf(session, event)
@@ -50,7 +50,7 @@ export function errorEndOf(session: Troubled, event: SessionEvent): ErrorEnd | n
   return { ended_at: by === null ? null : new Date(event.at).toISOString(), ended_by: by, outcome }
 }
 
-export function incidentAfter(session: Troubled, event: SessionEvent): Incident | null {
+export function incidentAfter(session: IncidentContext, event: SessionEvent): Incident | null {
   const { incident } = session
   const end = errorEndOf(session, event)
   const byPerson = (incident?.byPerson ?? false) || end?.ended_by === 'person'
@@ -60,14 +60,14 @@ export function incidentAfter(session: Troubled, event: SessionEvent): Incident 
   return incident && (end?.outcome ?? null) === null ? { ...incident, byPerson, recovery: recoveryAfter(session, event) } : null
 }
 
-function recoveryAfter({ incident }: Troubled, event: SessionEvent): Incident['recovery'] {
+function recoveryAfter({ incident }: IncidentContext, event: SessionEvent): Incident['recovery'] {
   if (event.type === 'recovery_started')
     return { strategy: event.strategy, automatic: event.automatic ?? (event.strategy === 'automatic' && event.by === undefined) }
   return event.type === 'error_entered' && event.strategy !== 'automatic' ? null : (incident?.recovery ?? null)
 }
 
 /** What has ended with an event, for metrics. */
-export function endingsOf(session: Troubled, event: SessionEvent): Ending[] {
+export function endingsOf(session: IncidentContext, event: SessionEvent): Ending[] {
   const { error, incident } = session
   const end = errorEndOf(session, event)
   if (!end || !incident) return []
@@ -92,7 +92,7 @@ function outcomeForMetrics(outcome: IncidentOutcome, healed: 'healed_by_itself' 
 }
 
 /** Who ended the error that the session was in; null: the event does not end it. */
-function endedBy({ error, incident }: Troubled, event: SessionEvent): EndedBy | null {
+function endedBy({ error, incident }: IncidentContext, event: SessionEvent): EndedBy | null {
   if (!error) return null
   switch (event.type) {
     case 'recovery_ended':
@@ -116,7 +116,7 @@ function endedBy({ error, incident }: Troubled, event: SessionEvent): EndedBy | 
   }
 }
 
-function outcomeOf({ error, currentRun }: Troubled, event: SessionEvent): IncidentOutcome | null {
+function outcomeOf({ error, currentRun }: IncidentContext, event: SessionEvent): IncidentOutcome | null {
   switch (event.type) {
     case 'run_completed':
       return 'completed'

@@ -106,14 +106,14 @@ function startedRow(event: EventOf<'recovery_started'>, error: { code: string } 
   return strategy === 'abandon' ? { ...started, outcome: 'abandoned', ended_at: started.at } : started
 }
 
-interface Said {
+interface RecoveryDetails {
   strategy?: string | undefined
   by?: string | undefined
   note?: string | undefined
   details?: Json
 }
 
-function row(event: SessionEvent, { strategy, by, note, details = null }: Said): Row {
+function row(event: SessionEvent, { strategy, by, note, details = null }: RecoveryDetails): Row {
   const safe = sanitiser()
   const said = { by: by ?? null, note: note ?? null, details }
   return {

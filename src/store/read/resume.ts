@@ -8,7 +8,7 @@ import type { Queryable, TextRow } from '../postgres/database.ts'
 import { readSession } from './reader.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import { findState } from './states.ts'
-import type { Resumed } from '../store.ts'
+import type { ResumePoint } from '../store.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
 /** See `Store.resume`. */
@@ -17,7 +17,7 @@ export async function resume(
   schema: PostgresSchema,
   sessionId: string,
   executionId?: string,
-): Promise<Resumed | null> {
+): Promise<ResumePoint | null> {
   const key = safeKey(sessionId)
   await markLoaded(database, schema, key, executionId)
   const at = await headOf(database, schema, key)

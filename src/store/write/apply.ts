@@ -3,7 +3,7 @@ import type { Logger } from '../../agent/tool.ts'
 import { continues } from '../../session/digest.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import { insertRows, newStatement, textOfStatement } from '../postgres/insert-rows.ts'
-import { beginFolding, type Folding, insertGuarded, type KeptStates, underSavepoint } from './checkpoints.ts'
+import { beginFolding, type FlushFold, insertGuarded, type KeptStates, underSavepoint } from './checkpoints.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { type ParsedEntry, parsed } from './entries.ts'
 import { reviveErased } from '../maintenance/erase.ts'
@@ -59,14 +59,14 @@ export interface Manner {
 }
 
 /** The outcome of a flush. */
-export interface Flushed {
+export interface FlushOutcome {
   head: StoredHead
   strays: readonly LogEntry[]
 }
 
 /** The outcome of a flush's transaction. */
-export interface Applied extends Flushed {
-  folding?: Folding
+export interface TransactionOutcome extends FlushOutcome {
+  folding?: FlushFold
   failures: readonly CheckpointFailure[]
   /** The written events. */
   entries: readonly ParsedEntry[]
@@ -83,7 +83,7 @@ export async function applyFlush(
   writer: WriterIdentity,
   flush: Flush,
   manner: Manner,
-): Promise<Applied> {
+): Promise<TransactionOutcome> {
   const { key, epoch, entries } = flush
   const session = await lockOrCreate(tx, schema, writer, flush)
   if (!session) return { ...NOTHING, head: { epoch, seq: 0, digest: '' } }
@@ -95,7 +95,7 @@ export async function applyFlush(
   return { ...NOTHING, head: session.head, strays }
 }
 
-const NOTHING: Omit<Applied, 'head'> = { strays: [], failures: [], entries: [], endings: [] }
+const NOTHING: Omit<TransactionOutcome, 'head'> = { strays: [], failures: [], entries: [], endings: [] }
 
 /** Erased content must not come back: only a new chain is accepted, even if its first event is the session's first. */
 async function beginAfterErasure(
@@ -177,7 +177,7 @@ async function append(
   session: LockedSession,
   flush: Flush,
   { guarded, problem }: Manner,
-): Promise<Applied> {
+): Promise<TransactionOutcome> {
   const { sessionId, key, epoch, options } = flush
   const { head } = session
   const fresh = flush.entries.filter((entry) => entry.seq > head.seq)

@@ -21,7 +21,7 @@ import { jsonText, sanitiser } from '../postgres/sanitise.ts'
 const MAX_STATE_BYTES = 256_000
 const STATES_KEPT = 200
 
-type Made = EventOf<'checkpoint_made'>
+type CheckpointEvent = EventOf<'checkpoint_made'>
 
 /** The head states that a process keeps for the sessions that it flushes, identified by the digest. */
 export type KeptStates = LRUCache<string, { digest: string; state: SessionState }>
@@ -32,7 +32,7 @@ export function keptStates(): KeptStates {
 }
 
 /** The state of one session, folded along with a flush. */
-export interface Folding {
+export interface FlushFold {
   /** Folds the next events; returns the rows of their checkpoints, and the checkpoints that failed. */
   fold(entries: readonly ParsedEntry[]): { rows: CheckpointRow[]; failures: CheckpointFailure[] }
   /** Reports that the flush was committed up to that digest. */
@@ -54,7 +54,7 @@ export async function beginFolding(
   schema: PostgresSchema,
   kept: KeptStates,
   { of, entries, guarded }: { of: StateOf; entries: readonly ParsedEntry[]; guarded: boolean },
-): Promise<Folding> {
+): Promise<FlushFold> {
   const had = kept.get(of.key)
   // Removed from the cache, because it is changed in place, and a failed flush would leave it wrong.
   kept.delete(of.key)
@@ -78,9 +78,9 @@ function foldingOf(
   key: string,
   begun: SessionState | StoreError | 'unread' | undefined,
   warnings: readonly string[],
-): Folding {
+): FlushFold {
   let state = begun
-  const made = (event: Made): CheckpointRow | StoreError => {
+  const made = (event: CheckpointEvent): CheckpointRow | StoreError => {
     if (state instanceof StoreError) return state
     if (state === undefined || state === 'unread')
       return new StoreError('checkpoint_unfounded', 'The session does not begin with session_started.')
@@ -122,7 +122,7 @@ function grown(state: SessionState | StoreError | 'unread' | undefined, event: S
   }
 }
 
-function rowOf(event: Made, state: SessionState): CheckpointRow | StoreError {
+function rowOf(event: CheckpointEvent, state: SessionState): CheckpointRow | StoreError {
   const { accepted: _, ...slim } = state
   const { plan, spend } = state
   const text = jsonText(slim as unknown as Json)

@@ -16,7 +16,7 @@ export interface Consumer {
 }
 
 /** A part of the feed, from one place to another. */
-export interface Passed {
+export interface FeedStretch {
   from: Key
   to: Key
 }
@@ -44,7 +44,7 @@ export async function passFeed(
   database: Queryable,
   schema: PostgresSchema,
   { name, holder }: Consumer,
-  passed: Passed,
+  passed: FeedStretch,
   forMs: number,
 ): Promise<boolean> {
   const rows = await database.query(

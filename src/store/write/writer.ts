@@ -2,7 +2,7 @@
 // of their content, it is split in half until the refused event is alone.
 import type { Logger } from '../../agent/tool.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
-import { type Applied, applyFlush, type Flush, type Flushed, type Manner, type WriteNeeds } from './apply.ts'
+import { type TransactionOutcome, applyFlush, type Flush, type FlushOutcome, type Manner, type WriteNeeds } from './apply.ts'
 import { touchesCheckpoints } from './checkpoints.ts'
 import { parsed } from './entries.ts'
 import { isAboutValues, isTooSlow, StoreError } from '../errors.ts'
@@ -40,7 +40,7 @@ export async function flush(
 }
 
 /** If the events are refused or exceed a statement's time limit, flushes the halves separately. */
-async function flushOrHalve(needs: WriteNeeds, flush: Flush): Promise<Flushed> {
+async function flushOrHalve(needs: WriteNeeds, flush: Flush): Promise<FlushOutcome> {
   const { entries } = flush
   try {
     return await flushAtOnce(needs, flush)
@@ -57,7 +57,7 @@ async function flushOrHalve(needs: WriteNeeds, flush: Flush): Promise<Flushed> {
   }
 }
 
-async function flushAtOnce(needs: WriteNeeds, flush: Flush): Promise<Flushed> {
+async function flushAtOnce(needs: WriteNeeds, flush: Flush): Promise<FlushOutcome> {
   try {
     return await transact(needs, flush, { guarded: false })
   } catch (error) {
@@ -72,7 +72,7 @@ function mayBeCheckpoints(error: unknown, entries: readonly LogEntry[]): boolean
   return error instanceof StoreError && codes.includes(error.code) && entries.some((entry) => touchesCheckpoints(parsed(entry).event))
 }
 
-async function transact(needs: WriteNeeds, flush: Flush, manner: Manner): Promise<Flushed> {
+async function transact(needs: WriteNeeds, flush: Flush, manner: Manner): Promise<FlushOutcome> {
   const writer = { known: await needs.known(), namespace: needs.namespace }
   const first = joinWriters(needs.schema)
   const applied = await needs.database.transaction((tx) => applyFlush(tx, needs, writer, flush, manner), { first })
@@ -86,7 +86,7 @@ async function transact(needs: WriteNeeds, flush: Flush, manner: Manner): Promis
   return applied
 }
 
-function warnOf(logger: Logger | undefined, sessionId: string, { folding, failures, entries }: Applied): void {
+function warnOf(logger: Logger | undefined, sessionId: string, { folding, failures, entries }: TransactionOutcome): void {
   for (const warning of folding?.warnings ?? []) logger?.warn({ session: sessionId }, warning)
   for (const { event, error } of failures) {
     logger?.warn({ session: sessionId, checkpoint: event.version, err: error }, 'a checkpoint was not written; the next one covers it')

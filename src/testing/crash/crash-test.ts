@@ -79,7 +79,7 @@ interface Setup {
 }
 
 /** The result of one conversation. */
-interface Carried {
+interface ConversationResult {
   outcome: ConversationOutcome
   marks: Mark[]
   ms: number
@@ -132,7 +132,7 @@ function passes(result: BoundaryResult | RoundResult): boolean {
   return result.verdict !== 'differs'
 }
 
-type RunConversation = (faults?: { killAt?: readonly string[]; troubles?: readonly Trouble[] }) => Promise<Carried>
+type RunConversation = (faults?: { killAt?: readonly string[]; troubles?: readonly Trouble[] }) => Promise<ConversationResult>
 
 /** Runs one conversation after another, each in its own session and with the world reset. Each begins with all processes running. */
 function conversations(settings: CrashTestSettings, { world, stack, workers, pawl, agent }: Setup): RunConversation {
@@ -168,7 +168,7 @@ function conversations(settings: CrashTestSettings, { world, stack, workers, paw
 }
 
 /** The run without kills. It runs twice, because any difference between the two would show up at every boundary. */
-async function runBaseline(run: RunConversation): Promise<Carried> {
+async function runBaseline(run: RunConversation): Promise<ConversationResult> {
   const [first, second] = [await run(), await run()]
   const [problem] = [first, second].flatMap(({ outcome }) => [...outcome.problems, ...outcome.failed])
   if (problem !== undefined) {
@@ -194,7 +194,12 @@ async function atBoundaries(
     boundaries,
     only,
     log,
-  }: { baseline: Carried; boundaries: readonly Boundary[]; only: CrashTestOptions['only'] | undefined; log: (line: string) => void },
+  }: {
+    baseline: ConversationResult
+    boundaries: readonly Boundary[]
+    only: CrashTestOptions['only'] | undefined
+    log: (line: string) => void
+  },
 ): Promise<BoundaryResult[]> {
   const results: BoundaryResult[] = []
   const marksAt = new Map<string, Mark[]>()
@@ -232,7 +237,7 @@ async function atBoundary(
 }
 
 /** Draws the faults of one round after another. Each round's first fault is of the next kind in turn. */
-function drawing(random: Random, kinds: readonly TroubleKind[], { marks, ms }: Carried): () => Trouble[] {
+function drawing(random: Random, kinds: readonly TroubleKind[], { marks, ms }: ConversationResult): () => Trouble[] {
   const order = [...kinds].toSorted(() => random.fraction() - 0.5)
   let drawn = 0
   return () => drawTroubles(random, kinds, order[drawn++ % order.length] ?? 'kill', { marks: marks.length, ms })

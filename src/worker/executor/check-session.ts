@@ -8,7 +8,7 @@ import { parseInput } from '../../jobs/tool-call/resolve.ts'
 import type { PreflightWarning } from '../preflight-report.ts'
 import type { UnfinishedCall, ReplayedSession } from '../protocol.ts'
 
-type Found = Pick<PreflightWarning, 'code' | 'message'>
+type CheckProblem = Pick<PreflightWarning, 'code' | 'message'>
 
 /** The warnings for a session; none if nothing changes for it. */
 export async function checkSession(agents: ReadonlyMap<string, Agent>, session: ReplayedSession): Promise<PreflightWarning[]> {
@@ -25,7 +25,7 @@ export async function checkSession(agents: ReadonlyMap<string, Agent>, session: 
   return [...ofSession, ...(await Promise.all(ofCalls)).flat()]
 }
 
-function checkCall(tool: Tool | undefined, call: UnfinishedCall): Found[] | Promise<Found[]> {
+function checkCall(tool: Tool | undefined, call: UnfinishedCall): CheckProblem[] | Promise<CheckProblem[]> {
   switch (call.status) {
     case 'awaiting_answer':
       return tool ? [] : [ANSWERS_REFUSED]
@@ -38,7 +38,7 @@ function checkCall(tool: Tool | undefined, call: UnfinishedCall): Found[] | Prom
 }
 
 /** Checks a call that will be executed, at once or after a person approves it. */
-async function checkExecution(tool: Tool | undefined, { input, resolution }: UnfinishedCall): Promise<Found[]> {
+async function checkExecution(tool: Tool | undefined, { input, resolution }: UnfinishedCall): Promise<CheckProblem[]> {
   if (!tool) return [TOOL_NOT_SERVED]
   if (!tool.execute) return [ANSWERED_BY_CLIENT]
   if (input !== undefined && 'problem' in (await parseInput(tool, input))) return [ARGUMENTS_DO_NOT_MATCH]
@@ -50,7 +50,7 @@ async function checkExecution(tool: Tool | undefined, { input, resolution }: Unf
 }
 
 /** Checks a call whose outcome is unknown: `verify` is called for it, and a person may have it executed again. */
-async function checkUnknown(tool: Tool | undefined, { status, input, resolution }: UnfinishedCall): Promise<Found[]> {
+async function checkUnknown(tool: Tool | undefined, { status, input, resolution }: UnfinishedCall): Promise<CheckProblem[]> {
   if (!tool && status === 'awaiting_resolution' && !resolution.verify) return [CANNOT_RETRY]
   if (!resolution.verify || input === undefined) return []
   if (!tool) return [staysUnknown('tool_not_served', 'No worker of this build has the tool')]
@@ -63,53 +63,53 @@ async function checkUnknown(tool: Tool | undefined, { status, input, resolution 
 
 const IN_TIME = 'after two minutes (notServedAfter) the session enters error: agent_not_served, which it leaves by itself.'
 
-const TOOL_NOT_SERVED: Found = { code: 'tool_not_served', message: `The call waits for a worker that has the tool; ${IN_TIME}` }
+const TOOL_NOT_SERVED: CheckProblem = { code: 'tool_not_served', message: `The call waits for a worker that has the tool; ${IN_TIME}` }
 
-const CANNOT_RETRY: Found = {
+const CANNOT_RETRY: CheckProblem = {
   code: 'tool_not_served',
   message: `The outcome of the call is unknown. If a person has it executed again, it waits for a worker that has the tool; ${IN_TIME}`,
 }
 
-const ANSWERS_REFUSED: Found = {
+const ANSWERS_REFUSED: CheckProblem = {
   code: 'tool_not_served',
   message: 'Answers to the call are refused with agent_not_served until a worker has the tool.',
 }
 
-const ANSWERED_BY_CLIENT: Found = {
+const ANSWERED_BY_CLIENT: CheckProblem = {
   code: 'answered_by_client',
   message: "The tool is now a client tool: the call is issued again and waits for a client's answer.",
 }
 
-const ARGUMENTS_DO_NOT_MATCH: Found = {
+const ARGUMENTS_DO_NOT_MATCH: CheckProblem = {
   code: 'arguments_do_not_match',
   message: "The call's arguments no longer match the tool's schema: the tool is not executed, and the model gets an error result.",
 }
 
-const SCHEMA_CHANGED: Found = {
+const SCHEMA_CHANGED: CheckProblem = {
   code: 'schema_changed',
   message: "The tool's schema has changed, and the call's arguments match it: the call is resolved again and executed by this build.",
 }
 
-const VERIFY_REMOVED: Found = {
+const VERIFY_REMOVED: CheckProblem = {
   code: 'verify_removed',
   message: 'The tool no longer has a verify: if the outcome of the call becomes unknown, onUnknown applies.',
 }
 
-function agentNotServed(agent: string): Found {
+function agentNotServed(agent: string): CheckProblem {
   const message = `This build does not serve the agent "${agent}". The session's next call waits for a worker that does; ${IN_TIME}`
   return { code: 'agent_not_served', message }
 }
 
-function invalidContext(agent: string): Found {
+function invalidContext(agent: string): CheckProblem {
   const message = `The session's context no longer matches the schema of agent "${agent}": its next model call fails with invalid_context.`
   return { code: 'invalid_context', message }
 }
 
-function effectStricter(before: string, now: string): Found {
+function effectStricter(before: string, now: string): CheckProblem {
   const message = `The call was resolved as ${before}, and the tool is now ${now}: the call is resolved again and executed as ${now}.`
   return { code: 'effect_stricter', message }
 }
 
-function staysUnknown(code: Found['code'], why: string): Found {
+function staysUnknown(code: CheckProblem['code'], why: string): CheckProblem {
   return { code, message: `${why}, so the outcome of the call stays unknown until a person resolves it.` }
 }

@@ -7,7 +7,7 @@ import type { Json } from '../../session/json.ts'
 import type { Reservation } from '../../session/spending/reservation.ts'
 import { confirmedJustNow } from '../confirmed-just-now.ts'
 import type { BodyWatch } from '../parent-watch.ts'
-import type { Holding } from '../protocol.ts'
+import type { HeldJobReport } from '../protocol.ts'
 import { steadyNow } from '../steady-clock.ts'
 import type { AnswerStream } from './answer-stream.ts'
 import type { OrchestratorLine } from './line.ts'
@@ -38,7 +38,7 @@ export interface HeldJob {
 export const keepMsOf = ({ ticket }: JobOrder): number => (ticket.once ? KEEP_ANSWER_MS.external : KEEP_ANSWER_MS.repeatable)
 
 /** What the executor tells another orchestrator about its jobs. */
-export function holdingsOf(held: ReadonlyMap<string, HeldJob>): Holding[] {
+export function holdingsOf(held: ReadonlyMap<string, HeldJob>): HeldJobReport[] {
   return [...held].map(([job, { order, begun, entered, progress, reserved, streamed, said, answer, outcome }]) => ({
     job,
     order,

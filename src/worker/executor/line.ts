@@ -15,7 +15,7 @@ export interface OrchestratorLine {
   receive(message: ToExecutor & { type: 'answer' | 'refusal' }): void
 }
 
-interface Waiting {
+interface PendingAsk {
   ask: Ask
   resolve(value: unknown): void
   reject(error: Error): void
@@ -23,7 +23,7 @@ interface Waiting {
 
 /** Creates a connection that is not open yet. */
 export function orchestratorLine(): OrchestratorLine {
-  const waiting = new Map<number, Waiting>()
+  const waiting = new Map<number, PendingAsk>()
   let channel: Channel<ToExecutor, FromExecutor> | undefined
   let lastRequest = 0
 

@@ -3,16 +3,16 @@
 import nodeModule from 'node:module'
 import { isMainThread } from 'node:worker_threads'
 
-interface Resolved {
+interface ResolvedModule {
   url: string
   format?: string | null
 }
 
-type Resolve = <T extends Resolved | Promise<Resolved>>(
+type Resolve = <T extends ResolvedModule | Promise<ResolvedModule>>(
   specifier: string,
   context: object,
   nextResolve: (specifier: string, context: object) => T,
-) => T | Resolved | Promise<Resolved>
+) => T | ResolvedModule | Promise<ResolvedModule>
 
 /** Newer Node versions run hooks, including the loader's own, in the importing thread, after all hooks of another thread. */
 const { registerHooks } = nodeModule as { registerHooks?: (hooks: { resolve: Resolve }) => void }
@@ -26,7 +26,7 @@ export const resolve: Resolve = (specifier, context, nextResolve) => {
   return resolved instanceof Promise ? resolved.then(asModule) : asModule(resolved)
 }
 
-function asModule(resolved: Resolved): Resolved {
+function asModule(resolved: ResolvedModule): ResolvedModule {
   const [, url] = resolved.format === 'commonjs' ? (OWN_TYPESCRIPT.exec(resolved.url) ?? []) : []
   return url === undefined ? resolved : { ...resolved, url, format: 'module' }
 }

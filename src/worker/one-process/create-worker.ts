@@ -22,10 +22,10 @@ import { telemetrySettings } from '../telemetry-settings.ts'
 import { openHeartbeatLine } from './threaded-heartbeats.ts'
 
 /** Options with the times that are checked. */
-type Creating = CreateWorkerOptions & ReturnType<typeof checkCreate>
+type CheckedCreateOptions = CreateWorkerOptions & ReturnType<typeof checkCreate>
 
 /** See `createWorker` of `pawl/worker`. */
-export async function createWorker(options: Creating): Promise<PawlWorker> {
+export async function createWorker(options: CheckedCreateOptions): Promise<PawlWorker> {
   const opened = closers()
   try {
     return await assemble(options, opened)
@@ -61,7 +61,7 @@ function closers(): Closers {
   }
 }
 
-async function assemble(options: Creating, opened: Closers): Promise<PawlWorker> {
+async function assemble(options: CheckedCreateOptions, opened: Closers): Promise<PawlWorker> {
   const { agents } = checkAgents(options, 'createWorker')
   const logger = openLogger({ to: options.logger && userLogger(options.logger), redact: options.redact })
   const telemetry = telemetrySettings(options.telemetry)

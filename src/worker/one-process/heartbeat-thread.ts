@@ -7,7 +7,7 @@ import { type FromSender, heartbeatSender, sendBy, type ToSender } from '../orch
 import { steadyNow } from '../steady-clock.ts'
 
 /** A worker's request to the thread. */
-export interface HeartbeatsWanted {
+export interface HeartbeatRequest {
   temporal: TemporalAddress & { apiKey?: string }
   /** How long the main event loop may be blocked before the thread stops its heartbeats. */
   stuckLoopMs: number
@@ -21,7 +21,7 @@ export type ToThread = ToSender | { type: 'api_key'; apiKey: string }
 /** Messages to a worker. The first one is `ready` or `failed`. */
 export type FromThread = FromSender | { type: 'ready' } | { type: 'failed'; error: ReturnType<typeof crossing> }
 
-async function serve({ temporal, stuckLoopMs, port }: HeartbeatsWanted): Promise<void> {
+async function serve({ temporal, stuckLoopMs, port }: HeartbeatRequest): Promise<void> {
   const post = (message: FromThread): void => port.postMessage(message)
   let { apiKey } = temporal
   const { client, close } = await connectClient({ ...temporal, ...(apiKey !== undefined && { apiKey: () => apiKey ?? '' }) })
@@ -47,6 +47,6 @@ async function serve({ temporal, stuckLoopMs, port }: HeartbeatsWanted): Promise
   post({ type: 'ready' })
 }
 
-parentPort?.on('message', (wanted: HeartbeatsWanted) => {
+parentPort?.on('message', (wanted: HeartbeatRequest) => {
   serve(wanted).catch((error: unknown) => wanted.port.postMessage({ type: 'failed', error: crossing(error) } satisfies FromThread))
 })

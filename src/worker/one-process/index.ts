@@ -2,7 +2,7 @@
 import type { Agent } from '../../agent/agent.ts'
 import type { ServicesOf } from '../../agent/tool.ts'
 import { checkCreate } from '../check-options.ts'
-import type { Serving } from '../definition.ts'
+import type { ServedAgents } from '../definition.ts'
 import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
 
 /**
@@ -13,7 +13,7 @@ import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
  * `no_agents`, `duplicate_agent`.
  */
 export async function createWorker<const A extends readonly Agent[]>(
-  options: CreateWorkerOptions<ServicesOf<A[number]>> & Serving<A>,
+  options: CreateWorkerOptions<ServicesOf<A[number]>> & ServedAgents<A>,
 ): Promise<PawlWorker> {
   return create(options)
 }
@@ -23,7 +23,7 @@ export async function createWorker<const A extends readonly Agent[]>(
  * @throws InvalidOptionError `invalid_option`, and the other errors of `createWorker`.
  */
 export async function runWorker<const A extends readonly Agent[]>(
-  options: CreateWorkerOptions<ServicesOf<A[number]>> & Serving<A>,
+  options: CreateWorkerOptions<ServicesOf<A[number]>> & ServedAgents<A>,
 ): Promise<void> {
   const worker = await create(options)
   await worker.run()

@@ -4,7 +4,7 @@ import type { FromSender, ToSender } from '../orchestrator/heartbeats/heartbeats
 import { crossed } from '../crossed.ts'
 import { EXTENSION } from '../extension.ts'
 import { DEFAULT_STUCK_LOOP_MS } from '../check-options.ts'
-import type { FromThread, HeartbeatsWanted, ToThread } from './heartbeat-thread.ts'
+import type { FromThread, HeartbeatRequest, ToThread } from './heartbeat-thread.ts'
 
 const ALIVE_EVERY_MS = 1_000
 
@@ -35,9 +35,9 @@ function sharedThread(): Thread {
 }
 
 /** Opens a line. Rejects if the thread cannot connect. */
-export async function openHeartbeatLine(temporal: HeartbeatsWanted['temporal']): Promise<HeartbeatLine> {
+export async function openHeartbeatLine(temporal: HeartbeatRequest['temporal']): Promise<HeartbeatLine> {
   const { port1: line, port2: port } = new MessageChannel()
-  const wanted: HeartbeatsWanted = { temporal, stuckLoopMs: DEFAULT_STUCK_LOOP_MS, port }
+  const wanted: HeartbeatRequest = { temporal, stuckLoopMs: DEFAULT_STUCK_LOOP_MS, port }
   sharedThread().postMessage(wanted, [port])
   await new Promise<void>((resolve, reject) => {
     line.once('close', () => reject(new Error('the thread that sends heartbeats has ended')))

@@ -2,14 +2,14 @@
 // message to the parent costs as much as one to an executor.
 import type { CachedExecution } from '../protocol.ts'
 
-type Heard = CachedExecution & { seq: number }
+type HeardReport = CachedExecution & { seq: number }
 
 /** If an orchestrator crashes within this time, executions that are not reported yet wait once for its sticky queue. */
 const BETWEEN_MS = 50
 
 /** Calls `report` with batches of executions, each once; the one that made events last comes last. */
-export function cachedReporter(report: (executions: Heard[]) => void): (execution: Heard) => void {
-  const waiting = new Map<string, Heard>()
+export function cachedReporter(report: (executions: HeardReport[]) => void): (execution: HeardReport) => void {
+  const waiting = new Map<string, HeardReport>()
   let timer: NodeJS.Timeout | undefined
 
   function send(): void {

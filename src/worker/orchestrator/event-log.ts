@@ -6,7 +6,7 @@ import type { EventLog, LogKey } from '../../activities/needs.ts'
 
 const DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 
-interface Held {
+interface ExecutionLog {
   entries: LogEntry[]
   bytes: number
   /** The first event of the newest task, until it is known that the server has accepted this task and not a repetition by another worker. */
@@ -15,7 +15,7 @@ interface Held {
 
 /** Makes a log of at most `maxBytes` of JSON text; the least recently used sessions are evicted first. */
 export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): EventLog {
-  const sessions = new LRUCache<string, Held>({ maxSize: maxBytes, sizeCalculation: (held) => held.bytes + 1 })
+  const sessions = new LRUCache<string, ExecutionLog>({ maxSize: maxBytes, sizeCalculation: (held) => held.bytes + 1 })
   const keyOf = ({ sessionId, epoch }: LogKey): string => `${epoch}\n${sessionId}`
 
   return {
@@ -48,7 +48,7 @@ export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): EventLog {
  * Adds an entry of a task in progress. The server may reject the task, and another worker, or this one, repeats it: the same events, at
  * another time, which the digest leaves out.
  */
-function addOfTask(held: Held, entry: LogEntry): void {
+function addOfTask(held: ExecutionLog, entry: LogEntry): void {
   const last = held.entries.at(-1)
   const continues = last !== undefined && entry.seq === last.seq + 1 && entry.prev === last.digest
   // Only an accepted task is followed by another one.
@@ -59,7 +59,7 @@ function addOfTask(held: Held, entry: LogEntry): void {
 }
 
 /** Adds an entry from history. It says nothing of the events before it: they are dropped if they are in doubt. */
-function addAccepted(held: Held, entry: LogEntry): void {
+function addAccepted(held: ExecutionLog, entry: LogEntry): void {
   if (held.inDoubt !== undefined && entry.seq > held.inDoubt) truncate(held, held.inDoubt)
   add(held, entry)
   if (entry.seq !== held.inDoubt) return
@@ -68,7 +68,7 @@ function addAccepted(held: Held, entry: LogEntry): void {
 }
 
 /** Adds one entry. If it differs from the cached one, in its time at least, that one may come from a rejected task. */
-function add(held: Held, entry: LogEntry): void {
+function add(held: ExecutionLog, entry: LogEntry): void {
   const { entries } = held
   const first = entries[0]?.seq ?? entry.seq
   const at = entry.seq - first
@@ -89,7 +89,7 @@ function add(held: Held, entry: LogEntry): void {
 }
 
 /** Drops the entries from `seq` on. */
-function truncate(held: Held, seq: number): void {
+function truncate(held: ExecutionLog, seq: number): void {
   const at = seq - (held.entries[0]?.seq ?? seq)
   if (at < 0) return
   for (const dropped of held.entries.splice(at)) held.bytes -= dropped.json.length
@@ -100,7 +100,7 @@ function truncate(held: Held, seq: number): void {
  * Whether the events up to the watermark, which an accepted task has named, are those of that task. If the watermark's event has another
  * time here, the task in doubt was rejected.
  */
-function isAccepted(held: Held, to: Watermark): boolean {
+function isAccepted(held: ExecutionLog, to: Watermark): boolean {
   if (held.inDoubt === undefined || to.seq < held.inDoubt) return true
   const entry = held.entries[to.seq - (held.entries[0]?.seq ?? 0)]
   // Executions of earlier builds do not name the time.

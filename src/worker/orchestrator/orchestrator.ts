@@ -32,7 +32,7 @@ import { type Pool, type PoolNeeds, startPool } from './executors/pool.ts'
 import { requestsOver } from './executors/requests.ts'
 import type { SdkRuntime } from './temporal/sdk-runtime.ts'
 import { snapshotsInto } from './slice-snapshots.ts'
-import { type Appended, startSessionLog } from './log/session-log.ts'
+import { type AppendedEvents, startSessionLog } from './log/session-log.ts'
 import { prepareTelemetry } from './telemetry/index.ts'
 import { probeOf } from './temporal/outages.ts'
 
@@ -196,7 +196,7 @@ function modelsIn(pool: Pool): (agent: string) => string | undefined {
 }
 
 interface Listeners extends Required<Pick<OrchestratorParts, 'onExecution'>> {
-  logEvents(appended: Appended): void
+  logEvents(appended: AppendedEvents): void
 }
 
 function sinksOf(

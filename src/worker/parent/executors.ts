@@ -87,7 +87,7 @@ interface ForkedExecutor {
   killedFor?: NonNullable<ProcessDeath['killedFor']>
 }
 
-interface Waiting {
+interface ReadyWaiter {
   resolve(): void
   reject(error: unknown): void
 }
@@ -97,9 +97,9 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
   const running = new Map<number, ForkedExecutor>()
   let serving = newTeam()
   /** The team that is loading. It connects to the orchestrator once all its members have loaded; until then it can be dropped. */
-  let loadingTeam: (Waiting & { team: Team }) | undefined
+  let loadingTeam: (ReadyWaiter & { team: Team }) | undefined
   /** Callers that wait for the newest code. */
-  let switching: Waiting[] = []
+  let switching: ReadyWaiter[] = []
   let lastId = 0
   let path: string | undefined
   let isStopping = false

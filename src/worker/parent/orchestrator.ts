@@ -22,7 +22,7 @@ const MAX_PREDECESSORS = 20
 /** How many failing executions are remembered. For any other one, the next orchestrator waits until the server gives it the task again. */
 const MAX_FAILING = 1_000
 
-export interface OrchestratorKeeping {
+export interface OrchestratorNeeds {
   /** Called at each start, because keys rotate. */
   options: () => Omit<OrchestratorOptions, 'socketPath' | 'folder' | 'cached' | 'failing' | 'worker' | 'predecessors'>
   /** Whether a spare process waits to become the next one. */
@@ -35,7 +35,7 @@ export interface OrchestratorKeeping {
   onExit(exit: ProcessDeath): void
 }
 
-interface Current {
+interface OrchestratorChild {
   process: ChildProcess
   path: string
   isListening: boolean
@@ -54,7 +54,7 @@ export interface KeptOrchestrator {
 }
 
 /** Prepares; the orchestrator is not started yet. */
-export function keepOrchestrator(keeping: OrchestratorKeeping): KeptOrchestrator {
+export function keepOrchestrator(keeping: OrchestratorNeeds): KeptOrchestrator {
   const { options, hasSpare, folder, onStarted, onMessage, onListening, onExit } = keeping
   const cached = cachedExecutions()
   const failing = new Map<string, FailingExecution>()
@@ -62,7 +62,7 @@ export function keepOrchestrator(keeping: OrchestratorKeeping): KeptOrchestrator
   const spare = keepSpare(fork, hasSpare)
   const worker = randomUUID().slice(0, 8)
   const predecessors: number[] = []
-  let current: Current | undefined
+  let current: OrchestratorChild | undefined
   let aliveAt = steadyNow()
   let starts = 0
   let isStopping = false
@@ -83,7 +83,7 @@ export function keepOrchestrator(keeping: OrchestratorKeeping): KeptOrchestrator
 
   function start(child: ChildProcess): void {
     const given = options()
-    const mine: Current = { process: child, path: socketPath(folder, ++starts), isListening: false }
+    const mine: OrchestratorChild = { process: child, path: socketPath(folder, ++starts), isListening: false }
     current = mine
     aliveAt = steadyNow()
     child.on('error', () => {
@@ -100,12 +100,12 @@ export function keepOrchestrator(keeping: OrchestratorKeeping): KeptOrchestrator
     if (child.pid !== undefined) onStarted(child.pid)
   }
 
-  function end(one: Current, why: NonNullable<ProcessDeath['killedFor']>): void {
+  function end(one: OrchestratorChild, why: NonNullable<ProcessDeath['killedFor']>): void {
     one.killedFor ??= why
     killGroup(one.process)
   }
 
-  function receive(from: Current, message: FromOrchestrator): void {
+  function receive(from: OrchestratorChild, message: FromOrchestrator): void {
     if (message.type === 'cached') return message.executions.forEach(cached.note)
     if (message.type === 'no_longer_failing') return void failing.delete(message.executionId)
     if (message.type === 'failing') {
@@ -123,7 +123,7 @@ export function keepOrchestrator(keeping: OrchestratorKeeping): KeptOrchestrator
     onMessage(message, from.process.pid ?? 0)
   }
 
-  function exited(mine: Current, code: number | null, signal: string | null): void {
+  function exited(mine: OrchestratorChild, code: number | null, signal: string | null): void {
     if (current === mine) current = undefined
     if (mine.process.pid !== undefined) predecessors.push(mine.process.pid)
     if (predecessors.length > MAX_PREDECESSORS) predecessors.shift()

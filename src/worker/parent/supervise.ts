@@ -13,7 +13,7 @@ import type { SuperviseOptions, Supervisor } from '../options.ts'
 import type { ExitedExecutor, FromOrchestrator, LogOptions } from '../protocol.ts'
 import { storeOptions } from '../store-options.ts'
 import { type TelemetrySettings, telemetrySettings } from '../telemetry-settings.ts'
-import { checkSupervise, type Supervising } from '../check-options.ts'
+import { checkSupervise, type CheckedSuperviseOptions } from '../check-options.ts'
 import { type Executors, keepExecutors } from './executors.ts'
 import { type KeptOrchestrator, keepOrchestrator } from './orchestrator.ts'
 import { defined } from '../../session/defined.ts'
@@ -48,7 +48,7 @@ export async function superviseWorkers(options: SuperviseOptions): Promise<Super
 }
 
 interface Supervision {
-  options: Supervising
+  options: CheckedSuperviseOptions
   store: ReturnType<typeof storeOptions<string>>
   log: Logger
   telemetry: TelemetrySettings | undefined

@@ -7,14 +7,14 @@ import type { CheckedSession, PreflightProblem } from '../preflight-report.ts'
 import type { Checker } from './checker.ts'
 import { problemOf } from './differences.ts'
 import { fetchOpen, type ListedExecution, type OpenExecution } from './open-sessions.ts'
-import { readRecorded, type Recorded } from './recorded.ts'
-import { type Replayed, replayEach } from './replaying.ts'
+import { readRecorded, type RecordedHistory } from './recorded.ts'
+import { type ReplayOutcome, replayEach } from './replaying.ts'
 import { replayedSessionOf } from './replayed-session.ts'
 import type { StoredSide } from './stored.ts'
 import type { Tally } from './tally.ts'
 
 /** What the check of a session needs. */
-export interface Checking {
+export interface SessionCheckNeeds {
   client: Client
   code: WorkflowCode
   checker: Checker | undefined
@@ -27,14 +27,14 @@ export interface Checking {
 
 /** A session whose history could be read. */
 interface Readable extends OpenExecution {
-  recorded: Recorded
+  recorded: RecordedHistory
 }
 
 /** The SDK's error for workers that were shut down. The runtime of a caller's program shuts them down on SIGINT and SIGTERM. */
 const SHUTDOWN = 'ShutdownError'
 
 /** Checks all sessions. Rejects if no further check is possible: Temporal's list fails, or the module's process has exited. */
-export async function checkAll(checking: Checking, sessions: AsyncGenerator<ListedExecution>): Promise<void> {
+export async function checkAll(checking: SessionCheckNeeds, sessions: AsyncGenerator<ListedExecution>): Promise<void> {
   const { client, code, tally, signal, concurrency } = checking
   const everyLane = meeting(concurrency)
   let hasFailed = false
@@ -103,7 +103,7 @@ function meeting(size: number): { arrive(): Promise<void> } {
 }
 
 /** The session with its history; undefined: it has closed or cannot be read, and is counted as such. */
-async function read({ client, tally }: Checking, listed: ListedExecution): Promise<Readable | undefined> {
+async function read({ client, tally }: SessionCheckNeeds, listed: ListedExecution): Promise<Readable | undefined> {
   let open: OpenExecution | undefined
   try {
     open = await fetchOpen(client, listed)
@@ -123,7 +123,7 @@ async function read({ client, tally }: Checking, listed: ListedExecution): Promi
   }
 }
 
-async function judge({ checker, stored, tally }: Checking, session: Readable, replayed: Replayed): Promise<void> {
+async function judge({ checker, stored, tally }: SessionCheckNeeds, session: Readable, replayed: ReplayOutcome): Promise<void> {
   const place = placeOf(session)
   const problem = problemOf(session.history, session.recorded, replayed)
   if (problem) {
@@ -135,9 +135,9 @@ async function judge({ checker, stored, tally }: Checking, session: Readable, re
   tally.add({ ...place, outcome: 'replays', warnings: replayedSession ? await checker.check(replayedSession) : [] })
 }
 
-type Found = ListedExecution & Partial<OpenExecution>
+type FoundSession = ListedExecution & Partial<OpenExecution>
 
-function placeOf({ workflowId, executionId, history }: Found): Pick<CheckedSession, 'sessionId' | 'executionId' | 'historyLength'> {
+function placeOf({ workflowId, executionId, history }: FoundSession): Pick<CheckedSession, 'sessionId' | 'executionId' | 'historyLength'> {
   return { sessionId: sessionIdOf(workflowId), executionId, historyLength: history?.events?.length ?? 0 }
 }
 
@@ -147,7 +147,7 @@ const UNREAD = {
   replay_failed: 'The replay itself failed.',
 } satisfies Partial<Record<PreflightProblem['code'], string>>
 
-function unread(found: Found, code: keyof typeof UNREAD, error: unknown): CheckedSession {
+function unread(found: FoundSession, code: keyof typeof UNREAD, error: unknown): CheckedSession {
   const cause = error instanceof Error ? error.message : String(error)
   return { ...placeOf(found), outcome: 'unread', problem: { code, message: `${UNREAD[code]} (${cause})` }, warnings: [] }
 }

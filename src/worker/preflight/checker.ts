@@ -13,7 +13,7 @@ export interface Checker {
   end(): void
 }
 
-interface Waiting {
+interface CheckWaiter {
   resolve(warnings: PreflightWarning[]): void
   reject(error: PawlError): void
 }
@@ -21,7 +21,7 @@ interface Waiting {
 /** Loads a module in its own process. @throws WorkerError, DeclarationError if the module cannot be loaded. */
 export async function startChecker(module: string, loadTimeoutMs: number): Promise<Checker> {
   const child = forkChecker(module)
-  const waiting = new Map<number, Waiting>()
+  const waiting = new Map<number, CheckWaiter>()
   let lastRequest = 0
   let isLoaded = false
   let gone: PawlError | undefined

@@ -2,16 +2,20 @@
 import type { LogEntry, Watermark } from '../../session/events.ts'
 import { CORE_VERSION } from '../../session/protocol/protocol.ts'
 import type { History } from './open-sessions.ts'
-import { idOf, type Recorded } from './recorded.ts'
-import type { Replayed } from './replaying.ts'
+import { idOf, type RecordedHistory } from './recorded.ts'
+import type { ReplayOutcome } from './replaying.ts'
 import type { PreflightProblem } from '../preflight-report.ts'
 
 /** The reason why this build cannot continue the session; undefined: it can. */
-export function problemOf(history: History, recorded: Recorded, { error, entries, reached }: Replayed): PreflightProblem | undefined {
+export function problemOf(
+  history: History,
+  recorded: RecordedHistory,
+  { error, entries, reached }: ReplayOutcome,
+): PreflightProblem | undefined {
   return tooNew(recorded) ?? (error && problemIn(error, history, reached)) ?? otherEvents(recorded, entries)
 }
 
-function tooNew({ start: { carried } }: Recorded): PreflightProblem | undefined {
+function tooNew({ start: { carried } }: RecordedHistory): PreflightProblem | undefined {
   if (!carried || carried.coreVersion <= CORE_VERSION) return undefined
   const message = `The execution runs with core ${carried.coreVersion}, and this build knows core ${CORE_VERSION}: a newer release of pawl started it.`
   return { code: 'core_too_new', message }
@@ -52,7 +56,7 @@ function nameOf(id: number, { events }: History): string {
 const keyOf = ({ seq, digest }: Watermark): string => `${seq} ${digest}`
 
 /** Temporal compares only the kinds of commands: different events would go unnoticed until the store refuses them. */
-function otherEvents({ opened, watermarks }: Recorded, entries: readonly LogEntry[]): PreflightProblem | undefined {
+function otherEvents({ opened, watermarks }: RecordedHistory, entries: readonly LogEntry[]): PreflightProblem | undefined {
   const made = new Set(opened.map(({ state: { seq }, digest }) => keyOf({ seq, digest })))
   for (const { seq, digest, prev } of entries) made.add(keyOf({ seq: seq - 1, digest: prev })).add(keyOf({ seq, digest }))
   let agreed = (entries[0]?.seq ?? 1) - 1

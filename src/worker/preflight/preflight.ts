@@ -1,7 +1,7 @@
 // Runs a preflight: connects, checks the open sessions with this build's workflow code and module, and reports.
 import { connectClient, resolveTemporal } from '../../connect/temporal.ts'
 import { DEFAULT_TASK_QUEUE } from '../../session/protocol/protocol.ts'
-import type { Preflighting } from '../check-options.ts'
+import type { CheckedPreflightOptions } from '../check-options.ts'
 import { workflowCode } from '../orchestrator/temporal/bundle.ts'
 import { loadDataConverter, loadInterceptors } from '../orchestrator/temporal/user-modules.ts'
 import type { PreflightReport } from '../preflight-report.ts'
@@ -15,7 +15,7 @@ import { startTally } from './tally.ts'
 import { defined } from '../../session/defined.ts'
 
 /** See `preflight` of `pawl/worker`. */
-export async function preflight(options: Preflighting): Promise<PreflightReport> {
+export async function preflight(options: CheckedPreflightOptions): Promise<PreflightReport> {
   const { module, taskQueue = DEFAULT_TASK_QUEUE, postgres = process.env.DATABASE_URL, schema, sample, concurrency, signal } = options
   const ends: (() => unknown)[] = []
   // Before the module and the workflow code are loaded.
@@ -40,7 +40,7 @@ export async function preflight(options: Preflighting): Promise<PreflightReport>
 }
 
 /** The user's converter and interceptors: as given, or as their modules export them. */
-async function userCode({ dataConverter, interceptors }: Preflighting): Promise<Parameters<typeof workflowCode>[0]> {
+async function userCode({ dataConverter, interceptors }: CheckedPreflightOptions): Promise<Parameters<typeof workflowCode>[0]> {
   for (const module of [dataConverter, interceptors]) if (typeof module === 'string') await loadTypescript(module)
   return {
     dataConverter: typeof dataConverter === 'string' ? await loadDataConverter(dataConverter) : dataConverter,

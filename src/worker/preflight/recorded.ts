@@ -16,7 +16,7 @@ export interface StateSnapshot {
 }
 
 /** What the build that wrote the history said about the session's events. */
-export interface Recorded {
+export interface RecordedHistory {
   start: Start
   /** States from which the session was opened: carried by continue-as-new, or loaded from the side store. */
   opened: StateSnapshot[]
@@ -31,14 +31,14 @@ export function idOf({ eventId }: HistoryEvent): number {
 }
 
 /** Reads a history. Rejects if a payload of an activity cannot be decoded, because only pawl's workers write these. */
-export async function readRecorded({ events }: History, converter: LoadedDataConverter): Promise<Recorded> {
+export async function readRecorded({ events }: History, converter: LoadedDataConverter): Promise<RecordedHistory> {
   const [first] = events ?? []
   const started = first?.workflowExecutionStartedEventAttributes
   const argument = started?.input?.payloads?.[0]
   // Any client can start a session, even with an argument that cannot be decoded.
   const given = argument && (await decoded(converter, argument).catch((error: unknown) => new Undecodable(String(error))))
   const start = checkStart(given, started?.continuedExecutionRunId || undefined)
-  const recorded: Recorded = { start, opened: start.carried ? [start.carried] : [], calls: [], watermarks: [] }
+  const recorded: RecordedHistory = { start, opened: start.carried ? [start.carried] : [], calls: [], watermarks: [] }
   const scheduledAs = new Map<string, string>()
   for (const event of events ?? []) {
     const { activityTaskScheduledEventAttributes: scheduled, activityTaskCompletedEventAttributes: completed } = event
@@ -57,7 +57,7 @@ export async function readRecorded({ events }: History, converter: LoadedDataCon
 const LOADING: ReadonlySet<string> = new Set(['loadSession', 'loadFork', 'loadCalls'])
 
 /** Notes the answer of an activity that loads. An activity that could not load returns neither state nor calls. */
-function noteLoaded({ opened, calls }: Recorded, answer: unknown): void {
+function noteLoaded({ opened, calls }: RecordedHistory, answer: unknown): void {
   const { state, digest, calls: more } = (isObject(answer) ? answer : {}) as Partial<StateSnapshot> & { calls?: CallState[] }
   if (state && digest !== undefined) opened.push({ state, digest })
   if (more) calls.push(...more)

@@ -5,18 +5,18 @@ import { hasEnded } from '../../session/past/calls.ts'
 import { lacksCalls, putCallsBack } from '../../session/fold/snapshot.ts'
 import type { CallState, SessionState } from '../../session/state.ts'
 import type { UnfinishedCall, ReplayedSession } from '../protocol.ts'
-import type { Recorded } from './recorded.ts'
+import type { RecordedHistory } from './recorded.ts'
 import { defined } from '../../session/defined.ts'
 
 /** The session with its open calls; undefined: its agent is not known. */
-export function replayedSessionOf(recorded: Recorded, entries: readonly LogEntry[]): ReplayedSession | undefined {
+export function replayedSessionOf(recorded: RecordedHistory, entries: readonly LogEntry[]): ReplayedSession | undefined {
   const state = stateAfter(recorded, entries)
   if (state) return { agent: state.agent, context: state.context, calls: openCallsOf(state) }
   const { agent, context = null } = recorded.start
   return agent === undefined ? undefined : { agent, context, calls: [] }
 }
 
-function stateAfter({ opened, calls }: Recorded, entries: readonly LogEntry[]): SessionState | undefined {
+function stateAfter({ opened, calls }: RecordedHistory, entries: readonly LogEntry[]): SessionState | undefined {
   const whole = opened.map((snapshot) => ({ ...snapshot, state: withCalls(snapshot.state, calls) }))
   let state = whole[0]?.state
   let digest = whole[0]?.digest

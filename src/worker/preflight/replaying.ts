@@ -7,7 +7,7 @@ import type { WorkflowCode } from '../orchestrator/temporal/bundle.ts'
 import type { OpenExecution } from './open-sessions.ts'
 
 /** How a replay ended. */
-export interface Replayed {
+export interface ReplayOutcome {
   /** The error that stopped the workflow code. */
   error: Error | undefined
   /** The events that it produced, in order. */
@@ -21,7 +21,7 @@ export async function replayEach<E extends OpenExecution>(
   code: WorkflowCode,
   namespace: string,
   next: () => Promise<E | undefined>,
-  onReplayed: (execution: E, replayed: Replayed) => Promise<void>,
+  onReplayed: (execution: E, replayed: ReplayOutcome) => Promise<void>,
 ): Promise<void> {
   let current: E | undefined
   let entries: LogEntry[] = []

@@ -108,7 +108,12 @@ export async function approve(session: Session, request: ApproveRequest): Promis
 }
 
 /** Records the hooks' answers about a person's arguments. If a hook refuses or changes them, the call still waits for a decision. */
-function heedHooks({ journal, flushing }: Session, { run, call }: Waiting, { resolution, hooks, input }: Resolved, given: Json): void {
+function heedHooks(
+  { journal, flushing }: Session,
+  { run, call }: CallToDecide,
+  { resolution, hooks, input }: ResolvedCall,
+  given: Json,
+): void {
   recordHooks(journal, run.run, hooks, given)
   if (hooks.length > 0) flushing.nudge()
   if (resolution.invalid) refuse('denied_by_hook', `A hook does not allow these arguments. ${resolution.invalid.message}`)
@@ -246,14 +251,14 @@ export function checkAnswerRequest(session: Session | undefined, request: Answer
 }
 
 /** A call as a worker resolved it with a person's arguments; `input`: the arguments that a hook substituted, if any. */
-interface Resolved {
+interface ResolvedCall {
   resolution: Resolution
   hooks: readonly HookOutcome[]
   input?: Json | undefined
 }
 
 /** Has a worker resolve the call with different arguments. */
-async function resolveWith(session: Session, callId: string, given: Json): Promise<Resolved> {
+async function resolveWith(session: Session, callId: string, given: Json): Promise<ResolvedCall> {
   checkJson(given, 'input')
   const { run, call } = callOf(session, callId)
   const resolved = await askToResolve(session, run, call, given, 'and its hooks')
@@ -316,12 +321,12 @@ function nameOf(callId: unknown): string {
   return beginningOf(JSON.stringify(callId) ?? 'without an id', 100)
 }
 
-interface Waiting {
+interface CallToDecide {
   run: RunState
   call: CallState
 }
 
-function callOf({ journal }: Session, callId: string): Waiting {
+function callOf({ journal }: Session, callId: string): CallToDecide {
   const run = journal.state.current
   const call = run?.calls.find((one) => one.callId === callId)
   return run && call

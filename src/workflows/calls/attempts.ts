@@ -13,7 +13,7 @@ import {
   noAttempts,
 } from '../../session/attempts.ts'
 import type { FailedAttempt } from '../../session/call-facts.ts'
-import type { Lost } from '../activities.ts'
+import type { LostActivity } from '../activities.ts'
 
 /** Attempts of one model call or tool call. */
 export interface Attempts {
@@ -25,7 +25,7 @@ export interface Attempts {
   /** Switches to another model, which has its own retries. */
   fallBack(to: Fallback): void
   /** Adds a lost attempt; returns its number. Its record says whether another attempt follows, as far as `rule` and the tally show. */
-  lost(lost: Lost & { how: 'died' | 'failed' }, rule: RetryRule): number
+  lost(lost: LostActivity & { how: 'died' | 'failed' }, rule: RetryRule): number
 }
 
 /** When a lost attempt is the last one. */

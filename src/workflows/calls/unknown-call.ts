@@ -3,7 +3,7 @@ import { CancellationScope, condition } from '@temporalio/workflow'
 import type { VerifyToolResult } from '../../calls/activities.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
 import { SETTLE_AFTER_MS } from '../../session/call-facts.ts'
-import { answerIn, type Lost, verifications, whyLost } from '../activities.ts'
+import { answerIn, type LostActivity, verifications, whyLost } from '../activities.ts'
 import { type WorkflowCall, inputOf, type Turn, whereOf } from './call.ts'
 import { mayLiveForMs } from './may-live.ts'
 import { eventsOf } from '../journal.ts'
@@ -18,7 +18,12 @@ export const UNKNOWN_TO_MODEL =
   'Do not request it again; tell the user, or check with a read.'
 
 /** Handles an unknown outcome: calls `verify` once the attempt is dead (`lost`: just now), and records the result. */
-export async function settleUnknown(turn: Turn, call: WorkflowCall, attempt: number, lost?: Lost): Promise<'settled' | 'did_not_happen'> {
+export async function settleUnknown(
+  turn: Turn,
+  call: WorkflowCall,
+  attempt: number,
+  lost?: LostActivity,
+): Promise<'settled' | 'did_not_happen'> {
   const { journal } = turn
   const where = whereOf(call)
   // Even an interrupted run records the outcome of the calls that it had begun.

@@ -15,7 +15,7 @@ import type { Failure, Session } from '../open-session.ts'
 import type { ServingWatch } from '../awaiting-worker.ts'
 
 /** What ends the step without an answer. */
-export type Unanswered =
+export type UnansweredEnd =
   | { end: 'stopped' }
   /** An assumed cost leaves too little of the budget. */
   | { end: 'held_up'; reason: string; raise: BudgetRaise[] | undefined }
@@ -27,7 +27,7 @@ type Result = { failed?: FailedAttempt[]; facts?: AgentFacts; spent?: Cost } & {
 const WITH_COST: readonly string[] = ['completed', 'compacted']
 
 /** One kind of step. */
-export interface Retried<R extends Result, E> {
+export interface RetriedStep<R extends Result, E> {
   /** The step's name in messages. */
   what: string
   attempts: Attempts
@@ -44,8 +44,8 @@ const MAX_STALE = 3
 export async function askUntilAnswered<R extends Result, E>(
   session: Session,
   run: RunState,
-  { what, attempts, schedule, note, answered }: Retried<R, E>,
-): Promise<E | Unanswered> {
+  { what, attempts, schedule, note, answered }: RetriedStep<R, E>,
+): Promise<E | UnansweredEnd> {
   const { journal, serving, alarms } = session
   const { agent } = journal.state
   const { run: number, turn } = run
@@ -143,7 +143,7 @@ function inputOf({ journal }: Session, run: RunState, { used }: Attempts, isUnti
   return input
 }
 
-function failureOf({ assumed, code, reason, transient, unexpected, raise }: NoAnswer & { kind: 'failed' }): Unanswered {
+function failureOf({ assumed, code, reason, transient, unexpected, raise }: NoAnswer & { kind: 'failed' }): UnansweredEnd {
   return assumed ? { end: 'held_up', reason, raise } : { end: 'failed', code, reason, transient, unexpected, raise }
 }
 

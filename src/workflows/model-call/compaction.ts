@@ -3,7 +3,7 @@ import type { CompactResult, TooLarge } from '../../calls/activities.ts'
 import { defined } from '../../session/defined.ts'
 import type { RunState } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
-import { askUntilAnswered, type Unanswered } from './ask-until-answered.ts'
+import { askUntilAnswered, type UnansweredEnd } from './ask-until-answered.ts'
 import { countAttempts } from '../calls/attempts.ts'
 import type { Failure, Session } from '../open-session.ts'
 
@@ -14,7 +14,7 @@ const OF_THE_RUN: readonly string[] = ['deadline_exceeded', 'stale_watermark', '
  * Compacts the conversation before the model call of `run`'s turn. Returns undefined if the model may be asked, even after a failed
  * compaction, unless the provider refused the request.
  */
-export async function compactConversation(session: Session, run: RunState, given: TooLarge): Promise<Unanswered | undefined> {
+export async function compactConversation(session: Session, run: RunState, given: TooLarge): Promise<UnansweredEnd | undefined> {
   const { tokens, bytes, besides, window, forced } = given
   const tooLarge: TooLarge = { tokens, bytes, besides, window, ...defined({ forced }) }
   for (;;) {
@@ -25,7 +25,7 @@ export async function compactConversation(session: Session, run: RunState, given
   }
 }
 
-type Piece = Unanswered | { end: 'compacted'; more: boolean }
+type Piece = UnansweredEnd | { end: 'compacted'; more: boolean }
 
 function summarisePiece(session: Session, run: RunState, tooLarge: TooLarge): Promise<Piece> {
   const { journal } = session
@@ -51,7 +51,7 @@ function giveUp(
   { run, turn }: RunState,
   { tokens, window, forced }: TooLarge,
   failure: Failure,
-): Unanswered | undefined {
+): UnansweredEnd | undefined {
   const { code, transient } = failure
   const reason = cutText(failure.reason, TEXT_BYTES.reason)
   journal.append({ type: 'compaction_failed', run, turn, code, reason, tokens, window, ...defined({ forced }) })

@@ -38,7 +38,7 @@ import { defined } from '../../session/defined.ts'
 const NOTHING = { seq: 0, digest: '' }
 
 /** An opened session, and what it inherits from earlier executions. */
-export interface Opened {
+export interface OpenedSession {
   journal: Journal
   previous?: string
   inherited?: Inheritance
@@ -52,7 +52,7 @@ interface RefusedStart {
 }
 
 /** Opens the session's journal. `early` collects messages that arrive meanwhile; those that earlier executions passed on come first. */
-export async function openSession(start: Start, early: unknown[], opening: ExecutionOpening): Promise<Opened | RefusedStart> {
+export async function openSession(start: Start, early: unknown[], opening: ExecutionOpening): Promise<OpenedSession | RefusedStart> {
   const { carried, fork } = start
   const coreVersion = coreVersionOf(carried, patched)
   if (carried) return openCarried(carried, coreVersion, opening)
@@ -99,7 +99,7 @@ async function openCarried(
   { state, digest, tail, previous, inherited }: Continuation,
   coreVersion: number,
   opening: ExecutionOpening,
-): Promise<Opened | RefusedStart> {
+): Promise<OpenedSession | RefusedStart> {
   const isWhole = await fetchCalls({ state, digest }, opening)
   const journal = openJournal({ seq: state.seq, digest }, state, coreVersion, tail)
   if (!isWhole) reportLostCalls(journal)
@@ -143,7 +143,7 @@ export async function reopenSession(
   { journal, flushing, inherited }: Session,
   resets: Resets,
   opening: ExecutionOpening,
-): Promise<Opened> {
+): Promise<OpenedSession> {
   await flushing.drained()
   const resetOf = resets.maker()
   const loaded = await opening.load<LoadSessionResult & { executionId: string }>((how) => loadSession({ ...how, after: resetOf }))
@@ -284,7 +284,12 @@ function effectOf({ callId, resolution: { tool, effect }, status }: CallState): 
   return status === 'unknown' || status === 'issued' || status === 'awaiting_resolution' ? [{ callId, tool, status: 'unknown' }] : []
 }
 
-async function openFork(start: Start, fork: ForkStart, coreVersion: number, opening: ExecutionOpening): Promise<Opened | RefusedStart> {
+async function openFork(
+  start: Start,
+  fork: ForkStart,
+  coreVersion: number,
+  opening: ExecutionOpening,
+): Promise<OpenedSession | RefusedStart> {
   const { originalExecutionRunId: executionId } = workflowInfo()
   const loaded = await opening.load<LoadForkResult>((how) => loadFork({ epoch: executionId, fork, ...how }))
   if (loaded.kind === 'refused') return { refused: loaded }

@@ -1,8 +1,8 @@
 // Loads what a session needs before it opens, without a time limit. Meanwhile, the session's state reports what it waits for. No failure
 // here ends the workflow, because that would lose all incoming messages.
 import { CancellationScope, condition } from '@temporalio/workflow'
-import type { Loading, NotYet } from '../../calls/activities.ts'
-import type { RecoverRequest, Unopened } from '../../session/protocol/protocol.ts'
+import type { LoadInput, NotYet } from '../../calls/activities.ts'
+import type { RecoverRequest, UnopenedState } from '../../session/protocol/protocol.ts'
 import type { SessionError } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { Undecodable } from '../../session/protocol/undecodable.ts'
@@ -15,18 +15,18 @@ const LONGEST_PAUSE_MS = 3_600_000
 
 export interface ExecutionOpening {
   /** The answer to the query `state` during opening. */
-  state(): Unopened
+  state(): UnopenedState
   /** Why the session is not open yet, once opening is known to take long. */
   readonly trouble: SessionError | undefined
   /** Loads something with an activity, which it repeats until it succeeds. */
-  load<R extends object>(activity: (how: Loading) => Promise<R | NotYet>): Promise<R>
+  load<R extends object>(activity: (how: LoadInput) => Promise<R | NotYet>): Promise<R>
   /** The update `recover` during opening: retries now, or continues without events that cannot be read. */
-  recover(request: RecoverRequest): Unopened
+  recover(request: RecoverRequest): UnopenedState
 }
 
 export function startOpening(): ExecutionOpening {
   let trouble: SessionError | undefined
-  let waitsFor: Loading['waitsFor']
+  let waitsFor: LoadInput['waitsFor']
   let abandoned = false
   let hurried = false
   let active: CancellationScope | undefined
@@ -37,8 +37,8 @@ export function startOpening(): ExecutionOpening {
   }
 
   /** Returns undefined if a person requested a retry. */
-  async function ask<R extends object>(activity: (how: Loading) => Promise<R | NotYet>): Promise<R | NotYet | undefined> {
-    const how: Loading = { ...(waitsFor && { waitsFor }), ...(abandoned && { abandoned: true }) }
+  async function ask<R extends object>(activity: (how: LoadInput) => Promise<R | NotYet>): Promise<R | NotYet | undefined> {
+    const how: LoadInput = { ...(waitsFor && { waitsFor }), ...(abandoned && { abandoned: true }) }
     active = new CancellationScope()
     try {
       const answer = await active.run(() => activity(how))

@@ -4,7 +4,7 @@ import { type RecoverRequest, refusalIn } from '../../session/protocol/protocol.
 import type { EventOf, SessionStatus } from '../../session/events.ts'
 import type { RecoveryStrategy } from '../../session/agent-facts.ts'
 import { chooseRecovery, DEFAULT_RECOVERY, problemWith, RECOVERIES, suggestedStrategy } from '../../session/recovery/recovery.ts'
-import type { Restored } from '../../session/recovery/restored.ts'
+import type { RestoredValues } from '../../session/recovery/restored.ts'
 import { boundedText } from '../../session/protocol/texts.ts'
 import { isObject } from '../../session/json.ts'
 import { plainOf } from '../../session/protocol/requests.ts'
@@ -121,7 +121,7 @@ export function choosesCalls(state: SessionState, request: RecoverRequest): bool
 }
 
 /** Runs the recovery that the agent's policy allows. */
-export function recoverByPolicy(journal: Journal, strategy: RecoveryStrategy, restored?: Restored): void {
+export function recoverByPolicy(journal: Journal, strategy: RecoveryStrategy, restored?: RestoredValues): void {
   const { error, recovered, facts } = journal.state
   const { maxAttempts } = facts?.recovery ?? DEFAULT_RECOVERY
   const reason = `automatic recovery ${(recovered?.inARow ?? 0) + 1} of at most ${maxAttempts} after ${error?.code}`
@@ -129,7 +129,7 @@ export function recoverByPolicy(journal: Journal, strategy: RecoveryStrategy, re
 }
 
 /** Runs a recovery that has been checked. */
-export function recover(journal: Journal, request: RecoverRequest, restored?: Restored): void {
+export function recover(journal: Journal, request: RecoverRequest, restored?: RestoredValues): void {
   const strategy = strategyOf(journal.state, request) as RecoveryStrategy
   carryOut(journal, strategy, { ...textOf(request, 'by'), ...textOf(request, 'reason'), ...defined({ restored }) })
 }

@@ -5,7 +5,7 @@ import type { FindKeptInput } from '../../calls/activities.ts'
 import type { RecoveryStrategy } from '../../session/agent-facts.ts'
 import type { RecoverRequest } from '../../session/protocol/protocol.ts'
 import { type PlanAndMemory, restoredFrom } from '../../session/recovery/kept.ts'
-import type { Restored } from '../../session/recovery/restored.ts'
+import type { RestoredValues } from '../../session/recovery/restored.ts'
 import { answerIn, findKept, findKeptUntilStored, whyLost } from '../activities.ts'
 import { eventsOf, type Journal } from '../journal.ts'
 import { held, nextStep, type Session } from '../open-session.ts'
@@ -70,6 +70,6 @@ function isSame(one: Point | undefined, other: Point | undefined): boolean {
   return one?.beforeRun === other?.beforeRun && one?.upToSeq === other?.upToSeq
 }
 
-function restored({ state: { plan, memory } }: Journal, kept: PlanAndMemory | undefined): Restored | undefined {
+function restored({ state: { plan, memory } }: Journal, kept: PlanAndMemory | undefined): RestoredValues | undefined {
   return kept && restoredFrom(kept, { plan: plan?.current, memory: memory?.current })
 }

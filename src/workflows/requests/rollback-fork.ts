@@ -4,12 +4,12 @@ import type { FindPlaceInput } from '../../calls/activities.ts'
 import type { EventOf } from '../../session/events.ts'
 import { isTurnOpen } from '../../session/checkpointing.ts'
 import type {
-  CheckpointMade,
+  CheckpointAnswer,
   CheckpointRequest,
   ForkPoint,
   ForkRequest,
   RollbackReport,
-  Regenerated,
+  RegenerateAnswer,
   RegenerateRequest,
   RollbackRequest,
 } from '../../session/protocol/protocol.ts'
@@ -25,7 +25,7 @@ import { numberText } from '../../session/number-text.ts'
 const MAX_REASON = 1_000
 
 /** Makes a checkpoint now, or once the open turn has closed. */
-export function makeCheckpoint({ journal, flushing }: Session, request: CheckpointRequest): CheckpointMade {
+export function makeCheckpoint({ journal, flushing }: Session, request: CheckpointRequest): CheckpointAnswer {
   const { reason } = request
   if (typeof reason !== 'string' || reason === '' || reason.length > MAX_REASON) {
     refuse('invalid_reason', `Pass a reason of 1 to ${numberText(MAX_REASON)} characters.`)
@@ -62,7 +62,7 @@ export async function rollBack(
 }
 
 /** Answers the newest run's messages again, under the same intent. Replays effects that this run completed. */
-export async function regenerate(session: Session, request: RegenerateRequest): Promise<Regenerated> {
+export async function regenerate(session: Session, request: RegenerateRequest): Promise<RegenerateAnswer> {
   const { journal } = session
   return held(session, async () => {
     // Checked before the run is stopped, because a refusal must change nothing.

@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { followBatches } from '../../../src/client/session/events.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
-import type { Store, Watched } from '../../../src/store/store.ts'
+import type { Store, WatchedCommits } from '../../../src/store/store.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -11,10 +11,10 @@ afterEach(() => void vi.useRealTimers())
 const eventAt = (seq: number): SessionEvent => ({ v: 1, seq, at: 0, type: 'turn_started', run: 1, turn: seq, takes: [] })
 
 /** A follower of a store, with or without notifications of other sessions, and of a workflow that has nothing to add. */
-function following({ isTalking, which }: { isTalking: boolean; which?: Watched }) {
+function following({ isTalking, which }: { isTalking: boolean; which?: WatchedCommits }) {
   const stored: SessionEvent[] = []
   const counts = { reads: 0, queries: 0 }
-  let watched: Watched | undefined
+  let watched: WatchedCommits | undefined
   let ring = (): void => undefined
   const store: Pick<Store, 'events' | 'watch' | 'hasHeardWithin'> = {
     async events(_id, { after = 0 } = {}) {

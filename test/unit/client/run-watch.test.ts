@@ -3,14 +3,14 @@ import { leavesByItself } from '../../../src/session/recovery/recovery.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { watchRun } from '../../../src/client/session/run-watch.ts'
-import type { RunSettled } from '../../../src/client/types.ts'
+import type { SettledRun } from '../../../src/client/types.ts'
 import { textOf } from '../../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { soundSessions } from '../session/sound-session.ts'
 
 const numbered = (...bodies: EventBody[]): SessionEvent[] =>
   bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
-const settledOf = (messageId: string, events: readonly SessionEvent[]): RunSettled | undefined => watchRun(messageId).take(events)?.settled
+const settledOf = (messageId: string, events: readonly SessionEvent[]): SettledRun | undefined => watchRun(messageId).take(events)?.settled
 
 /** The run that a message ended up in, from the events alone: the last run that opened with it or took it. */
 function runOf(messageId: string, events: readonly SessionEvent[]): number | undefined {

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ModelError } from '../../../src/agent/errors.ts'
-import { ModelFailed } from '../../../src/jobs/model-call/ask-model.ts'
+import { ModelFailure } from '../../../src/jobs/model-call/ask-model.ts'
 import { askWithoutRefused } from '../../../src/jobs/model-call/refused-content.ts'
 import type { AttemptSoFar, ModelAnswer } from '../../../src/calls/jobs.ts'
 import type { AssistantBlock, ImageBlock, Message } from '../../../src/session/content.ts'
@@ -42,10 +42,10 @@ async function ask(messages: Message[], { say = REFUSED, bad = /bad/, status = 4
     ask: async (given) => {
       const sent = messagesFor(given)
       requests.push(sent)
-      if (bad.test(JSON.stringify(sent))) throw new ModelFailed(new ModelError(code, say, { retryable: false, status }), { model: 'm' })
+      if (bad.test(JSON.stringify(sent))) throw new ModelFailure(new ModelError(code, say, { retryable: false, status }), { model: 'm' })
       return { content: [], stopReason: 'end_turn' } as unknown as ModelAnswer
     },
-  }).catch((error: unknown) => error as ModelFailed)
+  }).catch((error: unknown) => error as ModelFailure)
   return { answer, requests, attempt }
 }
 const replacedIn = ({ answer }: Awaited<ReturnType<typeof ask>>) =>
@@ -110,7 +110,7 @@ describe('a refused request', () => {
     ['the key is wrong', [...before, user('bad')], { code: 'authentication_error', status: 401 }],
   ])('a refused request is not made again if %s', async (_, messages, refusal) => {
     const asked = await ask(messages, refusal)
-    expect(asked.answer).toBeInstanceOf(ModelFailed)
+    expect(asked.answer).toBeInstanceOf(ModelFailure)
     expect(asked.requests).toHaveLength(1)
   })
 

@@ -2,7 +2,7 @@
 import { type AgentContext, defineHook, type HookContext } from 'pawl'
 import { describe, expect, it } from 'vitest'
 import type { NamedHook } from '../../../src/agent/hook.ts'
-import { type HookCalling, hookRoom, type HookRunner, runHooks } from '../../../src/jobs/run-hooks.ts'
+import { type HookInvocation, hookRoom, type HookRunner, runHooks } from '../../../src/jobs/run-hooks.ts'
 import { areCustomEvents } from '../../../src/session/hooks/custom-events.ts'
 import { jsonBytes } from '../../../src/session/json.ts'
 import { SILENT } from '../../support/deployment.ts'
@@ -22,7 +22,7 @@ const CTX: AgentContext = {
   slices: {},
   log: SILENT,
 }
-const TURN_START: HookCalling = { on: 'turnStart', turn: 1, input: { turn: 1 } }
+const TURN_START: HookInvocation = { on: 'turnStart', turn: 1, input: { turn: 1 } }
 
 function runnerOf(on: HookEvent, runs: Readonly<Record<string, Run>>, more: object = {}): HookRunner {
   const hooks = Object.entries(runs).map(([name, run]) => defineHook({ on, name, run, ...more } as never) as NamedHook)

@@ -117,7 +117,7 @@ describe('the document', () => {
   })
 
   it('the document requires the digest of a call that waits for approval, and only there', () => {
-    for (const name of ['WaitingCall', 'ListedPending']) {
+    for (const name of ['WaitingCall', 'ListedPendingCall']) {
       const { discriminator } = schemas[name] ?? expect.fail(name)
       expect(discriminator?.mapping).toEqual({
         approval: `#/components/schemas/${name}Approval`,
@@ -128,7 +128,7 @@ describe('the document', () => {
       expect(schemas[`${name}Approval`]?.required).toContain('digest')
     }
     expect(schemas.WaitingCallClient?.properties).not.toHaveProperty('digest')
-    expect(schemas.ListedPendingUnknown?.properties?.digest).toMatchObject({ type: ['string', 'null'] })
+    expect(schemas.ListedPendingCallUnknown?.properties?.digest).toMatchObject({ type: ['string', 'null'] })
   })
 
   it('the document says who is told the reason of a denial', () => {

@@ -29,7 +29,7 @@ import { isPlanTool, type PlanTool, STEP_STATUSES } from '../../../src/session/b
 import { chooseRecovery, DEFAULT_RECOVERY, nextAttemptAt, progressOf } from '../../../src/session/recovery/recovery.ts'
 import { eventsOfChoice } from '../../../src/session/recovery/redo.ts'
 import { type PlanAndMemory, keptAt, keptBeforeRun, restoredFrom } from '../../../src/session/recovery/kept.ts'
-import type { Restored } from '../../../src/session/recovery/restored.ts'
+import type { RestoredValues } from '../../../src/session/recovery/restored.ts'
 import { type CallChoice, problemWithChoice } from '../../../src/session/recovery/selective.ts'
 import { requestedCallsOf } from '../../../src/session/fold/turn-calls.ts'
 import type { CallState, CheckpointDue, SessionState } from '../../../src/session/state.ts'
@@ -648,14 +648,14 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
   }
 
   /** What a recovery restores. */
-  function keptRestored(strategy: RecoveryStrategy, toSeq = 0): { restored?: Restored } {
+  function keptRestored(strategy: RecoveryStrategy, toSeq = 0): { restored?: RestoredValues } {
     const { current } = now()
     const isChanged = current?.planTurn !== undefined || current?.memoryTurn !== undefined
     if (!current || !isChanged || strategy === 'continue_run') return {}
     return restoredTo(strategy === 'restart_from_last_effect' ? keptAt(events, toSeq) : keptBeforeRun(events, current.run))
   }
 
-  function restoredTo(kept: PlanAndMemory | undefined): { restored?: Restored } {
+  function restoredTo(kept: PlanAndMemory | undefined): { restored?: RestoredValues } {
     const { plan, memory } = now()
     const restored = kept && restoredFrom(kept, { plan: plan?.current, memory: memory?.current })
     return restored ? { restored } : {}

@@ -7,7 +7,7 @@ import type { Resolution } from '../../../src/session/call-facts.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { addToVisible, nothingVisible } from '../../../src/session/past/visible.ts'
 import { spanOf, traceIdOf } from '../../../src/telemetry/ids.ts'
-import { project, type Tracked } from '../../../src/telemetry/project.ts'
+import { project, type TrackedSession } from '../../../src/telemetry/project.ts'
 import type { Span } from '../../../src/telemetry/span.ts'
 import { type TracedPast, trackSessions } from '../../../src/telemetry/tracking.ts'
 import { eventfulSessions, metInSessions } from '../session/sound-session.ts'
@@ -15,7 +15,7 @@ import { size } from '../../support/sizes.ts'
 
 /** The spans of the events, which are projected one by one. */
 function spansIn(events: readonly SessionEvent[]): Span[] {
-  let tracked: Tracked | undefined
+  let tracked: TrackedSession | undefined
   return events.flatMap((event) => {
     const made = project(tracked, event, { contents: false })
     tracked = made.tracked

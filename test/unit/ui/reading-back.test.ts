@@ -6,7 +6,7 @@ import type { PastSource } from '../../../src/session/past/source.ts'
 import { addToVisible, nothingVisible } from '../../../src/session/past/visible.ts'
 import { addToOutline, emptyOutline, type UiOutline } from '../../../src/ui/outline.ts'
 import { hasOutput, outputSeq, withOutputOf } from '../../../src/ui/outputs.ts'
-import { messagesOfPage, partOf, planPage, type UiPagePlan, type UiPaging } from '../../../src/ui/pages.ts'
+import { messagesOfPage, partOf, planPage, type UiPagePlan, type UiPageRequest } from '../../../src/ui/pages.ts'
 import { readBack } from '../../../src/ui/reading-back.ts'
 import { reachesBack, reachesLoaded, resumePoint, startStreaming, type UiCursor, type UiStreamOptions } from '../../../src/ui/streaming.ts'
 import { seededRandom } from '../../retail/random.ts'
@@ -98,7 +98,7 @@ async function outlineUntil(
   }
 }
 
-async function planOf(reading: Reading, paging: UiPaging): Promise<UiPagePlan> {
+async function planOf(reading: Reading, paging: UiPageRequest): Promise<UiPagePlan> {
   let plan: UiPagePlan | undefined
   const isEnough = (outline: UiOutline): boolean => {
     plan = planPage(outline, paging)

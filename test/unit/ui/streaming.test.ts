@@ -12,7 +12,7 @@ import { addToOutline, emptyOutline, type UiOutline } from '../../../src/ui/outl
 import { outputSeq, withOutputOf } from '../../../src/ui/outputs.ts'
 import { messagesOfPage, partOf, planPage } from '../../../src/ui/pages.ts'
 import type { LoosePart, UiChunk, UiMessage, UiShow } from '../../../src/ui/protocol.ts'
-import { resumePoint, startStreaming, type UiSent, type UiStreaming } from '../../../src/ui/streaming.ts'
+import { resumePoint, startStreaming, type UiSentChunk, type UiChunkStream } from '../../../src/ui/streaming.ts'
 import { seededRandom } from '../../retail/random.ts'
 import { eventfulSessions, type SoundSession, soundSessions } from '../session/sound-session.ts'
 
@@ -63,8 +63,8 @@ async function shownWith(messages: readonly UiMessage[], chunks: readonly UiChun
 }
 
 /** What the model streams before the event, in a stream that shows pieces. */
-function piecesBefore(event: SessionEvent, stream: UiStreaming, random: () => number): UiSent[] {
-  const sent: UiSent[] = []
+function piecesBefore(event: SessionEvent, stream: UiChunkStream, random: () => number): UiSentChunk[] {
+  const sent: UiSentChunk[] = []
   const at = 'run' in event && 'turn' in event ? { run: event.run ?? 0, turn: event.turn ?? 0 } : undefined
   if (!at) return sent
   for (let times = 0; times < 3 && random() < 0.3; times++) {
@@ -115,7 +115,7 @@ async function browse({ events }: SoundSession, random: () => number, show: UiSh
     const chunks: UiChunk[] = []
     let isUncertain = false
     let isChanged = false
-    const take = (sent: readonly UiSent[]): void => {
+    const take = (sent: readonly UiSentChunk[]): void => {
       for (const one of sent) {
         chunks.push(one.chunk)
         if (one.chunk.type === 'reset-step') page.resets += 1

@@ -1,7 +1,7 @@
 // Executors that end after they received a model's answer and before its calls are resolved.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type ModelAnswer, nameOfSubject } from '../../../src/calls/jobs.ts'
-import type { Holding } from '../../../src/worker/protocol.ts'
+import type { HeldJobReport } from '../../../src/worker/protocol.ts'
 import { order, type Played, settled, startCrew, watched } from './support/crew.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -93,7 +93,7 @@ describe('an answer whose executor dies', () => {
 
   it('an answer whose executor dies goes to another executor even if it was received under the previous orchestrator', async () => {
     const { executor, adopted } = startCrew()
-    const holding: Holding[] = [{ job: 'j', order: call(), begun: false, answer: ANSWER }]
+    const holding: HeldJobReport[] = [{ job: 'j', order: call(), begun: false, answer: ANSWER }]
     const [one, two] = [await executor(1, { holding }), await executor(2)]
     await one.die()
     expect(ordersOf(two)).toMatchObject([{ answer: ANSWER, attempt: { number: 2 } }])
@@ -120,7 +120,7 @@ it('an answer whose executor must end because of another call continues in the s
 
 it('an answer is used by the next attempt if the server gave up the previous one while its executor was still at work', async () => {
   const { pool, executor } = startCrew()
-  const holding: Holding[] = [{ job: 'j', order: call(), begun: false, answer: ANSWER }]
+  const holding: HeldJobReport[] = [{ job: 'j', order: call(), begun: false, answer: ANSWER }]
   const crew = [await executor(1, { holding }), await executor(2)]
   const again = order('model:1:1', { kind: 'callModel', attempt: 2 })
   void pool.dispatch(again)

@@ -1,7 +1,7 @@
 // The cost of a model call under a budget if its executor dies or loses the job, as far as its orchestrator has seen it.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { ModelAnswer } from '../../../src/calls/jobs.ts'
-import type { Holding } from '../../../src/worker/protocol.ts'
+import type { HeldJobReport } from '../../../src/worker/protocol.ts'
 import { order, type Played, settled, startCrew, watched } from './support/crew.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -67,7 +67,7 @@ describe('an executor that dies', () => {
 
   it('an executor that dies after a change of orchestrator is charged for what it had brought along', async () => {
     const { executor, adopted } = startCrew()
-    const holding: Holding[] = [{ job: 'j', order: call(), begun: false, reserved: reservation, streamed: 144 }]
+    const holding: HeldJobReport[] = [{ job: 'j', order: call(), begun: false, reserved: reservation, streamed: 144 }]
     const one = await executor(1, { holding })
     await one.die()
     await expect(adopted[0]?.running).rejects.toMatchObject({

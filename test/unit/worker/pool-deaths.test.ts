@@ -1,7 +1,7 @@
 // Executors that die, are killed or outlive their orchestrator, and what happens to the jobs that they had.
 import { CancelledFailure } from '@temporalio/common'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Holding } from '../../../src/worker/protocol.ts'
+import type { HeldJobReport } from '../../../src/worker/protocol.ts'
 import { answered, order, settled, startCrew, watched } from './support/crew.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -232,7 +232,7 @@ describe('an executor with a stuck event loop', () => {
   })
 })
 
-function holding(call: string, more: Partial<Holding> = {}): Holding {
+function holding(call: string, more: Partial<HeldJobReport> = {}): HeldJobReport {
   return { job: `job of ${call}`, order: order(call, { once: true }), begun: false, ...more }
 }
 

@@ -1,7 +1,7 @@
 // Which executor gets a job, and what happens to jobs that are answered, stopped or moved.
 import { CancelledFailure } from '@temporalio/common'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Holding } from '../../../src/worker/protocol.ts'
+import type { HeldJobReport } from '../../../src/worker/protocol.ts'
 import { answered, order, settled, startCrew, watched } from './support/crew.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -210,7 +210,7 @@ describe('an executor whose code is replaced', () => {
     const { pool, executor, story, adopted } = startCrew()
     pool.retire(1)
     expect(story).toEqual([])
-    const held = (job: string): Holding => ({ job, order: order(job), begun: true })
+    const held = (job: string): HeldJobReport => ({ job, order: order(job), begun: true })
     const old = await executor(1, { holding: [{ ...held('over'), outcome: answered('kept') }, held('running')] })
     expect(await adopted[0]?.running).toEqual({ result: 'kept' })
     expect(story).not.toContain('drained 1')

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { nextDigest } from '../../../src/session/digest.ts'
 import type { EventBody, LogEntry } from '../../../src/session/events.ts'
-import { type Appended, startSessionLog } from '../../../src/worker/orchestrator/log/session-log.ts'
+import { type AppendedEvents, startSessionLog } from '../../../src/worker/orchestrator/log/session-log.ts'
 
 const AT = Date.UTC(2026, 10, 1)
 const USAGE = { ...NO_USAGE, input_tokens: 1_000, output_tokens: 1_000 }
@@ -34,7 +34,7 @@ function log() {
   const append = startSessionLog({ logger: { debug: write, info: write, warn: write, error: write }, modelOf: () => undefined })
   return {
     lines,
-    pass: (entries: readonly LogEntry[], how: Partial<Appended> = {}) =>
+    pass: (entries: readonly LogEntry[], how: Partial<AppendedEvents> = {}) =>
       append({ sessionId: 's', entries, background: { agent: 'a', run: 1, usage: BOTH }, isReplaying: false, ...how }),
     cost: () => lines.find(({ message }) => message === 'run completed')?.fields.usd,
   }

@@ -1,6 +1,6 @@
 // Which answers of an execution that no worker can replay its successor uses in place of new ones.
 import { describe, expect, it } from 'vitest'
-import type { CallModelResult, ExecuteToolResult, Inherited } from '../../../src/calls/activities.ts'
+import type { CallModelResult, ExecuteToolResult, PriorAnswer } from '../../../src/calls/activities.ts'
 import type { EventBody } from '../../../src/session/events.ts'
 import type { Resolution } from '../../../src/session/call-facts.ts'
 import type { CallState, RunState, SessionState } from '../../../src/session/state.ts'
@@ -8,12 +8,12 @@ import { EndedBefore, startInheriting } from '../../../src/workflows/inherited.t
 import type { Journal } from '../../../src/workflows/journal.ts'
 
 const UNREPLAYABLE = { executionId: 'e1', reason: 'its history differs' }
-const answer = (turn: number, calls: number): Inherited => {
+const answer = (turn: number, calls: number): PriorAnswer => {
   const result = { kind: 'completed', calls: Array.from({ length: calls }) } as unknown as CallModelResult
   return { of: 'model', run: 1, turn, result }
 }
-const done = (callId: string, turn = 1): Inherited => ({ of: 'call', run: 1, turn, callId, result: completed })
-const lost = (callId: string, turn = 1): Inherited => ({ of: 'call', run: 1, turn, callId })
+const done = (callId: string, turn = 1): PriorAnswer => ({ of: 'call', run: 1, turn, callId, result: completed })
+const lost = (callId: string, turn = 1): PriorAnswer => ({ of: 'call', run: 1, turn, callId })
 const completed = { kind: 'completed', attempt: 1, startedAt: 1, worker: 'w', value: 'receipt' } as ExecuteToolResult
 
 const call = (callId: string, effect: Resolution['effect'], status: CallState['status'] = 'issued') =>
@@ -24,7 +24,7 @@ function sessionIn(phase: RunState['phase'], calls: CallState[] = []): SessionSt
   return { current: { run: 1, turn: 1, phase, calls } } as unknown as SessionState
 }
 
-const inherit = (answers: Inherited[], state?: SessionState) => startInheriting({ unreplayable: UNREPLAYABLE, answers }, state)
+const inherit = (answers: PriorAnswer[], state?: SessionState) => startInheriting({ unreplayable: UNREPLAYABLE, answers }, state)
 
 describe('a model call', () => {
   it('a model call of the stored turn uses the answer of the earlier execution, once', async () => {
@@ -63,14 +63,14 @@ describe('a tool call', () => {
 })
 
 describe('a stop', () => {
-  const settled = (answers: Inherited[], effect: Resolution['effect']): EventBody[] => {
+  const settled = (answers: PriorAnswer[], effect: Resolution['effect']): EventBody[] => {
     const state = sessionIn('tools', [call('t_1_1_0', effect)])
     const recorded: EventBody[] = []
     const journal = { state, append: (body: EventBody) => void recorded.push(body) } as unknown as Journal
     inherit(answers, state).settle(journal, state.current?.calls ?? [])
     return recorded
   }
-  const of = (result: object): Inherited => ({ of: 'call', run: 1, turn: 1, callId: 't_1_1_0', result: result as ExecuteToolResult })
+  const of = (result: object): PriorAnswer => ({ of: 'call', run: 1, turn: 1, callId: 't_1_1_0', result: result as ExecuteToolResult })
 
   it('a stop does not lose the newest result of a call', () => {
     const again = of({ kind: 'again', attempt: 1, afterMs: 1 })

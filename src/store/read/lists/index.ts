@@ -15,7 +15,7 @@ import type {
   ListedCompaction,
   ListedError,
   ListedMessage,
-  ListedPending,
+  ListedPendingCall,
   ListedRun,
   ListedSession,
   ListedToolCall,
@@ -94,7 +94,7 @@ export interface Lists {
   /** One run; null: it is not stored. */
   run(sessionId: string, run: number): Promise<ListedRun | null>
   /** Calls that wait for a person or a client, oldest request first. */
-  pending(filter: PendingFilter, paging: Paging): Promise<Rows<ListedPending>>
+  pending(filter: PendingFilter, paging: Paging): Promise<Rows<ListedPendingCall>>
   /** Days newest first, others highest cost first. */
   usage(filter: UsageFilter, paging: Paging): Promise<Rows<UsageSum>>
   /** Events of all sessions after a place, at most a few hundred. */

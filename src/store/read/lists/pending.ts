@@ -5,7 +5,7 @@ import type { TextRow } from '../../postgres/database.ts'
 import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
 import { begins, equal, type StoredList, tagged, timestamp } from './page.ts'
 import { keyOfCall } from './tool-calls.ts'
-import type { ListedPending, PendingKind } from '../../listed.ts'
+import type { ListedPendingCall, PendingKind } from '../../listed.ts'
 import type { PendingFilter } from '../../filters.ts'
 
 const COLUMNS = `session_id, agent, to_json(tags) as tags, session_raw, approval, ${ms('waiting_until')}, input_digest, ${CALL_COLUMNS}`
@@ -19,7 +19,7 @@ const WAITS: Record<PendingKind, string> = {
 const KINDS = Object.keys(WAITS) as PendingKind[]
 
 /** See `Lists.pending`. */
-export const PENDING: StoredList<PendingFilter, ListedPending> = {
+export const PENDING: StoredList<PendingFilter, ListedPendingCall> = {
   select: (schema) => `select ${COLUMNS} from (
        select calls.*, sessions.tags, sessions.raw as session_raw, sessions.status as session_status
        from ${schema.table('tool_calls')} calls join ${schema.table('sessions')} sessions using (session_id)
@@ -38,7 +38,7 @@ export const PENDING: StoredList<PendingFilter, ListedPending> = {
   keyOf: keyOfCall,
 }
 
-function pendingOf(row: TextRow): ListedPending {
+function pendingOf(row: TextRow): ListedPendingCall {
   const call = toolCallOf(row)
   const kind = call.status === 'awaiting_approval' ? 'approval' : call.status === 'awaiting_answer' ? 'client' : 'unknown'
   const approval = kind === 'approval' ? (jsonIn(row, 'approval') as JsonObject | null) : null

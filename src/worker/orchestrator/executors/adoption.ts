@@ -4,7 +4,7 @@ import { ActivityNotFoundError, type Client } from '@temporalio/client'
 import { CancelledFailure } from '@temporalio/common'
 import type { Logger } from '../../../agent/tool.ts'
 import { nameOfSubject } from '../../../calls/jobs.ts'
-import type { Holding } from '../../protocol.ts'
+import type { HeldJobReport } from '../../protocol.ts'
 import { signalLateResult } from '../heartbeats/late-results.ts'
 import { resetStickiness } from '../temporal/stickiness.ts'
 import { steadyNow } from '../../steady-clock.ts'
@@ -14,7 +14,10 @@ const OFFER_MS = 120_000
 const RETRY_MS = 250
 
 /** Returns the function that the pool calls for each adopted job. */
-export function adoptionBy(client: Client, logger: Logger): (held: Holding, running: Promise<{ result: unknown } | undefined>) => void {
+export function adoptionBy(
+  client: Client,
+  logger: Logger,
+): (held: HeldJobReport, running: Promise<{ result: unknown } | undefined>) => void {
   return ({ order: { kind, input, ticket } }, running) => {
     // The dead orchestrator had cached the workflow: the next task must not wait for it.
     const reset = resetStickiness(client, ticket, logger)

@@ -3,12 +3,12 @@
 import type { ApplicationFailure } from '@temporalio/common'
 import type { JobListener } from '../../../activities/needs.ts'
 import type { JobOrder } from '../../../calls/jobs.ts'
-import type { Holding } from '../../protocol.ts'
+import type { HeldJobReport } from '../../protocol.ts'
 import type { AssignmentEnd, Executor } from './executors.ts'
 import { afterDeath, afterMove, answerIn, costSeen, withAnswer } from './answered.ts'
 import { failureOf, noExecutorAccepted, stoppedBeforeStart, workerDied } from './failures.ts'
 import type { Lease, Leases } from '../heartbeats/leases.ts'
-import type { JobToAssign, Placed, Pool } from './pool.ts'
+import type { JobToAssign, PlacedJob, Pool } from './pool.ts'
 import type { AttemptReport } from '../../../session/attempts.ts'
 import { defined } from '../../../session/defined.ts'
 import { steadyNow } from '../../steady-clock.ts'
@@ -25,12 +25,12 @@ export interface Dispatcher {
   /** Runs a job. Rejects with the activity's failure. */
   dispatch(order: JobOrder, listener?: JobListener): Promise<JobAnswer>
   /** Adopts a job that an executor got from an earlier orchestrator. */
-  adopt(executor: Executor, held: Holding): Promise<JobAnswer>
+  adopt(executor: Executor, held: HeldJobReport): Promise<JobAnswer>
 }
 
 /** A dispatched job. */
 interface Underway extends JobToAssign {
-  at?: Placed
+  at?: PlacedJob
   /** Aborted once, possibly while no executor has the job. */
   stopped: AbortSignal
   /** Whether an executor had accepted it before it was withdrawn. */
@@ -66,7 +66,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
     }
   }
 
-  async function adopt(executor: Executor, held: Holding): Promise<JobAnswer> {
+  async function adopt(executor: Executor, held: HeldJobReport): Promise<JobAnswer> {
     const { begun, progress, reserved, outcome } = held
     const ticket = { ...held.order.ticket, report: { ...held.order.ticket.report, begun, ...defined({ progress, reserved }) } }
     const job = setOut({ ...held.order, ticket })

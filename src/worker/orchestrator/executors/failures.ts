@@ -1,7 +1,7 @@
 // The failures of activities, made from the outcomes of their jobs.
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
 import { type JobKind, type JobOrder, type JobOutcome, nameOfSubject, type Ticket } from '../../../calls/jobs.ts'
-import type { AttemptReport, DeathReport, Thrown } from '../../../session/attempts.ts'
+import type { AttemptReport, DeathReport, ThrownDetails } from '../../../session/attempts.ts'
 import type { FailedAttempt } from '../../../session/call-facts.ts'
 import type { Lease } from '../heartbeats/leases.ts'
 import { defined } from '../../../session/defined.ts'
@@ -20,12 +20,12 @@ export async function failureOf(outcome: Exclude<JobOutcome, { kind: 'answered' 
   }
   // If the failed attempt cannot be recorded, it counts as a death, which is stricter, never laxer.
   if (outcome.failed) await lease.record({ failed: [...lease.report.failed, outcome.failed] }).catch(() => undefined)
-  const said = outcome.failed ? { message: THREW, details: [{ message } satisfies Thrown] } : { message }
+  const said = outcome.failed ? { message: THREW, details: [{ message } satisfies ThrownDetails] } : { message }
   return ApplicationFailure.create({ type, ...said, nonRetryable: false, nextRetryDelay: outcome.afterMs })
 }
 
 /** An activity's failure that has what was thrown in its details alone. */
-export function failureWith(thrown: Thrown): ApplicationFailure {
+export function failureWith(thrown: ThrownDetails): ApplicationFailure {
   return ApplicationFailure.create({ type: 'AttemptThrew', message: THREW, details: [thrown], nonRetryable: false })
 }
 

@@ -32,7 +32,7 @@ export function identityOf(pid: number, worker: string): string {
 }
 
 /** The dead orchestrators and executors of a worker, and which of their attempts executors still hold. */
-export interface Orphaned {
+export interface OrphanedWork {
   worker: string
   /** Pids of dead orchestrators. */
   predecessors: readonly number[]
@@ -48,7 +48,7 @@ export interface Orphaned {
 export async function releaseOrphans(
   client: Client,
   { workflowId, executionId }: CachedExecution,
-  { worker, predecessors, exited, isHeld }: Orphaned,
+  { worker, predecessors, exited, isHeld }: OrphanedWork,
   logger: Logger,
 ): Promise<void> {
   const dead = new Set(predecessors.map((pid) => identityOf(pid, worker)))

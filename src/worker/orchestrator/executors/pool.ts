@@ -6,7 +6,7 @@ import type { JobOrder } from '../../../calls/jobs.ts'
 import { defined } from '../../../session/defined.ts'
 import type { SliceSnapshot } from '../../../session/slices/slices.ts'
 import type { Channel } from '../../channel.ts'
-import type { FromExecutor, Holding, KillReason, ToExecutor } from '../../protocol.ts'
+import type { FromExecutor, HeldJobReport, KillReason, ToExecutor } from '../../protocol.ts'
 import {
   type Assignment,
   type AssignmentEnd,
@@ -58,7 +58,7 @@ export interface PoolNeeds {
 export type JobToAssign = Pick<Assignment, 'order' | 'lease' | 'listener'>
 
 /** A job assigned to an executor, and its future outcome. */
-export interface Placed {
+export interface PlacedJob {
   executor: Executor
   assignment: Assignment
   ended: Promise<AssignmentEnd>
@@ -67,15 +67,15 @@ export interface Placed {
 /** The executors of an orchestrator. */
 export interface Pool {
   /** Connects an executor: its first message is a hello. `takeOver` is called for each job that it holds from an earlier orchestrator. */
-  connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: (executor: Executor, held: Holding) => void): void
+  connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: (executor: Executor, held: HeldJobReport) => void): void
   /** Resolves to true once an executor may get the job, or to false if there is none after a while, or the job is stopped. */
   waitForExecutor(order: JobOrder, stopped: AbortSignal): Promise<boolean>
   /** Assigns the job to an executor; undefined if none may get it now. */
-  give(job: JobToAssign): Placed | undefined
+  give(job: JobToAssign): PlacedJob | undefined
   /** Assigns a job to the executor that got it from an earlier orchestrator. */
-  keep(executor: Executor, held: Holding, job: JobToAssign): Placed
+  keep(executor: Executor, held: HeldJobReport, job: JobToAssign): PlacedJob
   /** Tells its executor to stop the job; an executor that has not accepted it yet does not begin it. */
-  stop(placed: Placed, why: 'cancelled' | 'lost'): void
+  stop(placed: PlacedJob, why: 'cancelled' | 'lost'): void
   /** Reports that the process is dead. Returns whether `onDeath` will be called, which it is for connected executors. */
   exited(executor: number): boolean
   /** Gives it no new jobs, whether it is connected yet or not; `onDrained` follows once it is connected and has no jobs. */
@@ -238,7 +238,7 @@ export function startPool(needs: PoolNeeds): Pool {
     end(executor, assignment, { end: 'moved' })
   }
 
-  function give(job: JobToAssign): Placed | undefined {
+  function give(job: JobToAssign): PlacedJob | undefined {
     const { order } = job
     const executor = pick(order)
     if (!executor) return undefined
@@ -258,7 +258,7 @@ export function startPool(needs: PoolNeeds): Pool {
     return placed
   }
 
-  function keep(executor: Executor, { job: id, entered, streamed, said, answer, outcome }: Holding, job: JobToAssign): Placed {
+  function keep(executor: Executor, { job: id, entered, streamed, said, answer, outcome }: HeldJobReport, job: JobToAssign): PlacedJob {
     const since = entered && { entered: { at: steadyNow() - entered.agoMs, timeoutMs: entered.timeoutMs } }
     const placed = place(executor, { id, ...job, isAccepted: true, ...since, ...defined({ streamed, answer }) })
     if (said) needs.deltas?.said(id, job.order, said)
@@ -266,7 +266,7 @@ export function startPool(needs: PoolNeeds): Pool {
     return placed
   }
 
-  function place(executor: Executor, job: Omit<Assignment, 'settle'>): Placed {
+  function place(executor: Executor, job: Omit<Assignment, 'settle'>): PlacedJob {
     let settle: (end: AssignmentEnd) => void = () => undefined
     const ended = new Promise<AssignmentEnd>((resolve) => {
       settle = resolve
@@ -279,7 +279,7 @@ export function startPool(needs: PoolNeeds): Pool {
     return { executor, assignment, ended }
   }
 
-  function stop({ executor, assignment }: Placed, why: 'cancelled' | 'lost'): void {
+  function stop({ executor, assignment }: PlacedJob, why: 'cancelled' | 'lost'): void {
     if (executor.assignments.get(assignment.id) !== assignment) return
     assignment.stoppedAt = steadyNow()
     executor.channel.send({ type: 'stop', job: assignment.id, why })

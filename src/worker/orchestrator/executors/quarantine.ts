@@ -63,7 +63,7 @@ export interface Quarantine {
 }
 
 /** Work that waits for an executor. */
-interface Waiting {
+interface WaitingJob {
   order: JobOrder
   since: number
   /** Since when it lacks nothing but an executor. */
@@ -74,7 +74,7 @@ interface Waiting {
 
 export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
   const deaths = countDeaths()
-  const waiting: Waiting[] = []
+  const waiting: WaitingJob[] = []
   let kept: { place: Executor | undefined; vacantSince: number; until: number } | undefined
   let lastDeathAt = Number.NEGATIVE_INFINITY
   /** A suspect is about to enter: until then, no other suspect gets its turn. */
@@ -85,7 +85,7 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
   const hasOtherWork = (executor: Executor): boolean => ordersOn(executor).some((order) => !isSuspect(order))
 
   /** The suspect with the fewest deaths goes first: it may only have shared an executor with another suspect. */
-  function next(): Waiting | undefined {
+  function next(): WaitingJob | undefined {
     return waiting.filter(({ order }) => isSuspect(order)).toSorted((one, other) => deaths.of(one.order) - deaths.of(other.order))[0]
   }
 
@@ -128,20 +128,20 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
   }
 
   /** When the suspect has waited long enough to join those that run. */
-  function joinsAt({ order, since }: Waiting): number {
+  function joinsAt({ order, since }: WaitingJob): number {
     const isTooRisky = deaths.of(order) >= MAX_DEATHS - 1 || running().some((one) => deaths.of(one) > SUSPECT_AFTER)
     return since + (isTooRisky ? LONGEST_WAIT_MS : WAIT_MS)
   }
 
   /** When the pauses that hold up the suspect's turn end. */
-  function closedUntil({ order }: Waiting): number {
+  function closedUntil({ order }: WaitingJob): number {
     const deathsAsSuspect = deaths.of(order) - SUSPECT_AFTER
     const pause = deathsAsSuspect > 0 ? Math.min(doubled(PAUSE_MS, deathsAsSuspect - 1), LONGEST_PAUSE_MS) : 0
     return Math.max(enteringUntil, lastDeathAt + pause)
   }
 
   /** Whether the work lacks nothing but an executor. */
-  function isReady(one: Waiting, now: number): boolean {
+  function isReady(one: WaitingJob, now: number): boolean {
     if (!isSuspect(one.order)) return true
     if (now < closedUntil(one)) return false
     // Suspects that have waited long enough enter together, but wait for a successor that is about to start.
@@ -179,7 +179,7 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
     if (candidates.length >= 2) keep(candidates.toSorted(byWork)[0])
   }
 
-  function mayEnter(one: Waiting, now: number): boolean {
+  function mayEnter(one: WaitingJob, now: number): boolean {
     if (!isReady(one, now)) {
       one.readySince = undefined
       return false
@@ -190,11 +190,11 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
   }
 
   /** When the work stops waiting for an executor. */
-  function waitsUntil({ readySince = Number.POSITIVE_INFINITY }: Waiting): number {
+  function waitsUntil({ readySince = Number.POSITIVE_INFINITY }: WaitingJob): number {
     return readySince + (takers().length === 0 ? NO_EXECUTOR_MS : NO_ROOM_MS)
   }
 
-  async function inTurn(me: Waiting, stopped: AbortSignal): Promise<boolean> {
+  async function inTurn(me: WaitingJob, stopped: AbortSignal): Promise<boolean> {
     const look = (): void => me.look()
     stopped.addEventListener('abort', look)
     waiting.push(me)
@@ -212,7 +212,7 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
     }
   }
 
-  function change(me: Waiting, now: number): Promise<void> {
+  function change(me: WaitingJob, now: number): Promise<void> {
     const times = [closedUntil(me), joinsAt(me), successorUntil(), waitsUntil(me)]
     return new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, Math.min(...times.filter((at) => at > now)) - now)

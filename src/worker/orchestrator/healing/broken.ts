@@ -12,7 +12,7 @@ import type { CachedExecution, FailingExecution } from '../../protocol.ts'
 export type SuccessorView = Pick<WorkflowStartOptions, 'staticSummary' | 'priority' | 'typedSearchAttributes'>
 
 /** An execution that makes no progress. */
-export interface Broken {
+export interface BrokenExecution {
   /** When the first task in a row failed, in milliseconds since 1970. */
   since: number
   reason: string
@@ -33,12 +33,15 @@ const STARTED = 2
  * A task that times out does not count: its worker may have died, or be slow. But the server records only the first attempt of a task. If
  * that one timed out, `seen` says alone since when it fails.
  */
-export async function examine(client: Client, { workflowId, executionId, ...seen }: FailingExecution): Promise<Broken | undefined> {
+export async function examine(
+  client: Client,
+  { workflowId, executionId, ...seen }: FailingExecution,
+): Promise<BrokenExecution | undefined> {
   const description = await client.workflow.getHandle(workflowId, executionId).describe()
   const { pendingWorkflowTask: task } = description.raw
   if (description.status.name !== 'RUNNING' || !task) return undefined
   const place = { namespace: client.options.namespace, workflowId, executionId }
-  let failed: Pick<Broken, 'since' | 'reason'> | undefined = Number(task.attempt ?? 1) > 1 ? seen : undefined
+  let failed: Pick<BrokenExecution, 'since' | 'reason'> | undefined = Number(task.attempt ?? 1) > 1 ? seen : undefined
   let completedAt: string | undefined
   for await (const event of newestFirst(client.workflowService, place)) {
     if (event.workflowTaskCompletedEventAttributes) {

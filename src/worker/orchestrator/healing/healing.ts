@@ -8,7 +8,7 @@ import type { Logger } from '../../../agent/tool.ts'
 import { sessionIdOf, type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE } from '../../../session/protocol/protocol.ts'
 import { cutText, TEXT_BYTES } from '../../../session/protocol/texts.ts'
 import type { CachedExecution, FailingExecution } from '../../protocol.ts'
-import { type Broken, examine, firstTaskOf } from './broken.ts'
+import { type BrokenExecution, examine, firstTaskOf } from './broken.ts'
 
 export interface HealingParts {
   client: Client
@@ -68,7 +68,7 @@ export function startHealing({ client, taskQueue, logger, afterMs, notes }: Heal
     }
   }
 
-  function patienceFor({ start }: Broken): number {
+  function patienceFor({ start }: BrokenExecution): number {
     return Math.min(afterMs * FACTOR ** (start.unreplayable?.times ?? 0), Math.max(afterMs, LONGEST_MS))
   }
 
@@ -96,7 +96,7 @@ export function startHealing({ client, taskQueue, logger, afterMs, notes }: Heal
    * Terminates the execution and starts its successor in one step of the server: no crash comes in between. Every worker sends the same
    * request id, by which the server starts only one.
    */
-  async function startSuccessor({ workflowId, executionId }: CachedExecution, { start, reason, view }: Broken): Promise<string> {
+  async function startSuccessor({ workflowId, executionId }: CachedExecution, { start, reason, view }: BrokenExecution): Promise<string> {
     const { agent, context, tags, settings, unreplayable } = start
     const next: SessionStart = {
       sessionId: sessionIdOf(workflowId),

@@ -59,7 +59,7 @@ export function sendBy(client: Client): SendHeartbeat {
   }
 }
 
-interface Sending {
+interface AttemptHeartbeats {
   taskToken: Uint8Array
   details: Payload[]
   timer: NodeJS.Timeout
@@ -73,9 +73,9 @@ interface Sending {
 
 /** The sending half: returns the function that accepts its messages. Heartbeats may overlap, so a slow one does not delay the others. */
 export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender) => void): (message: ToSender) => void {
-  const sendings = new Map<number, Sending>()
+  const sendings = new Map<number, AttemptHeartbeats>()
 
-  async function sendHeartbeat(id: number, sending: Sending): Promise<HeartbeatAnswer> {
+  async function sendHeartbeat(id: number, sending: AttemptHeartbeats): Promise<HeartbeatAnswer> {
     const sentAt = performance.now()
     sending.sentAt = sentAt
     const sent = send(sending.taskToken, sending.details)
@@ -96,7 +96,7 @@ export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender)
     }
   }
 
-  const sendQuietly = (id: number, sending: Sending): void => void sendHeartbeat(id, sending).catch(() => undefined)
+  const sendQuietly = (id: number, sending: AttemptHeartbeats): void => void sendHeartbeat(id, sending).catch(() => undefined)
 
   async function tell({ id, request, details, alone, last }: ToSender & { type: 'tell' }): Promise<void> {
     const sending = sendings.get(id)
@@ -142,7 +142,7 @@ export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender)
       case 'start': {
         const { id, taskToken, everyMs, details } = message
         const timer = setInterval(() => sendQuietly(id, sending), everyMs).unref()
-        const sending: Sending = {
+        const sending: AttemptHeartbeats = {
           taskToken,
           details,
           timer,

@@ -167,7 +167,7 @@ export function startLeases(
 }
 
 /** The report on an attempt, and its encodings. */
-interface Reporting {
+interface LeaseReport {
   readonly report: AttemptReport
   set(next: Partial<AttemptReport>): void
   /** The newest report, encoded. Heartbeats start with the first one. */
@@ -184,7 +184,7 @@ function startReporting(
   ticket: Ticket,
   post: (message: ToSender) => void,
   encode: (report: AttemptReport) => Promise<Payload[]>,
-): Reporting {
+): LeaseReport {
   let { report } = ticket
   let isStarted = false
   let isEnded = false

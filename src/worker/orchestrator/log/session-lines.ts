@@ -10,14 +10,14 @@ import type { Level } from '../../../log/levels.ts'
 import { type CalledModel, providerOf } from '../../../session/spending/prices.ts'
 
 /** A line without the fields that all lines of a session share. */
-interface Said {
+interface LineContent {
   level: Level
   message: string
   fields?: object
 }
 
 /** A log line. */
-export interface SessionLine extends Said {
+export interface SessionLine extends LineContent {
   fields: object
 }
 
@@ -42,7 +42,7 @@ function placeOf(event: SessionEvent, known: LineFacts): object {
 
 const REPLACED = 'no worker can replay an execution: its session continues in another one'
 
-const LINES: { [T in EventType]: (event: EventOf<T>, known: LineFacts) => Said } = {
+const LINES: { [T in EventType]: (event: EventOf<T>, known: LineFacts) => LineContent } = {
   session_started: ({ agent, unreplayable }, { model }) =>
     unreplayable ? error(REPLACED, { agent, ...unreplayable }) : info('session opened', { agent, ...modelOf({ model }) }),
   session_resumed: ({ resetOf, unreplayable }, { agent }) =>
@@ -140,7 +140,7 @@ type Fields = Record<string, unknown>
 
 const at =
   (level: Level) =>
-  (message: string, fields: Fields): Said => ({ level, message, fields: defined(fields) })
+  (message: string, fields: Fields): LineContent => ({ level, message, fields: defined(fields) })
 const debug = at('debug')
 const info = at('info')
 const warn = at('warn')
@@ -155,7 +155,7 @@ function isNews(attempt: number, code: string): boolean {
 const OF_NO_ATTEMPT = new Set(['worker_died', 'invalid_arguments'])
 const DECIDED = new Set(['denied', 'approval_expired', 'skipped', 'interrupted'])
 
-function attemptFailed(message: string, failed: FailedAttempt): Said {
+function attemptFailed(message: string, failed: FailedAttempt): LineContent {
   const { attempt, class: type, code, message: reason, stack, retryable, nextDelayMs, worker, spent: cost } = failed
   const lost = cost && { tokens: cost.tokens, usd: cost.usd, assumed: cost.assumed }
   return warn(message, { attempt, type, code, reason, retryable, retryInMs: nextDelayMs, worker, ...modelOf(failed), ...lost, stack })

@@ -14,7 +14,7 @@ import { exactUsd } from '../../../session/spending/model-price.ts'
 const DIGESTS_KEPT = 10_000
 
 /** Events as the workflow passes them. */
-export interface Appended {
+export interface AppendedEvents {
   sessionId: string
   entries: readonly LogEntry[]
   /** Absent for events that an earlier execution made. */
@@ -29,7 +29,7 @@ export interface SessionLogNeeds {
 }
 
 /** Starts the log. A task that the server rejected runs again, which is not a replay: digests identify events that are already logged. */
-export function startSessionLog({ logger, modelOf }: SessionLogNeeds): (appended: Appended) => void {
+export function startSessionLog({ logger, modelOf }: SessionLogNeeds): (appended: AppendedEvents) => void {
   const logged = new LRUCache<string, true>({ max: DIGESTS_KEPT })
   const costs = startRunCosts()
 

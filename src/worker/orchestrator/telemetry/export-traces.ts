@@ -7,7 +7,7 @@ import type { FeedItem } from '../../../store/listed.ts'
 import type { Key } from '../../../store/filters.ts'
 import { isSampled } from '../../../telemetry/sampling.ts'
 import type { Span } from '../../../telemetry/span.ts'
-import { type TracedPast, type Tracking, trackSessions } from '../../../telemetry/tracking.ts'
+import { type TracedPast, type SessionTracker, trackSessions } from '../../../telemetry/tracking.ts'
 import type { TraceSettings } from '../../telemetry-settings.ts'
 import { type SpanSender, UnsendableSpans } from './otlp-traces.ts'
 import { withinTime } from './within-time.ts'
@@ -52,7 +52,7 @@ export function exportTraces(needs: ExportNeeds): () => Promise<void> {
   let tracking = newTracking()
   let endWatch: (() => void) | undefined
 
-  function newTracking(): Tracking {
+  function newTracking(): SessionTracker {
     const onUnreadable = (session: string, err: unknown): void => {
       logger.warn({ session, err }, 'no spans can be made from events of this session: they are left out')
     }
@@ -229,7 +229,7 @@ function pastIn({ events, stateAt, newestRun }: ExportNeeds['store']): TracedPas
 }
 
 /** The spans of a page, in its order. Consecutive events of a session are projected together. */
-async function spansOf(tracking: Tracking, items: readonly FeedItem[]): Promise<Span[]> {
+async function spansOf(tracking: SessionTracker, items: readonly FeedItem[]): Promise<Span[]> {
   const spans: Span[] = []
   let sessionId = ''
   let events: SessionEvent[] = []

@@ -67,19 +67,19 @@ async function unlessMissing<S extends { isImplied?: true }, T>(
   }
 }
 
-interface Prepared extends Omit<TelemetryNeeds, 'settings' | 'worker'> {
+interface TelemetrySetup extends Omit<TelemetryNeeds, 'settings' | 'worker'> {
   settings: TelemetrySettings
   holder: string
 }
 
-async function prepareTraces({ settings, store, logger, holder }: Prepared, traces: NonNullable<TelemetrySettings['traces']>) {
+async function prepareTraces({ settings, store, logger, holder }: TelemetrySetup, traces: NonNullable<TelemetrySettings['traces']>) {
   const [{ otlpSpans }, { exportTraces }] = await Promise.all([import('./otlp-traces.ts'), import('./export-traces.ts')])
   const sender = await otlpSpans({ ...settings, traces })
   return { start: () => exportTraces({ store, sender, settings: traces, logger, holder }) }
 }
 
 async function prepareMetrics(
-  { settings: { resource }, store, logger, holder }: Prepared,
+  { settings: { resource }, store, logger, holder }: TelemetrySetup,
   settings: NonNullable<TelemetrySettings['metrics']>,
 ) {
   const [{ prepareMeters }, { measureJobs }, { measureStored }, { reportCensus }] = await Promise.all([

@@ -31,7 +31,7 @@ export class SessionsWorker extends Worker {
 
   /** Calls `listener` for each execution that core drops because something failed. */
   onFailed(listener: (execution: FailingExecution) => void): void {
-    this.evictionsEmitter.on('eviction', (dropped: Dropped) => {
+    this.evictionsEmitter.on('eviction', (dropped: CacheRemoval) => {
       const execution = failedBy(dropped)
       if (execution) listener(execution)
     })
@@ -39,7 +39,7 @@ export class SessionsWorker extends Worker {
 }
 
 /** How core says that it drops an execution. */
-interface Dropped {
+interface CacheRemoval {
   runId: string
   evictJob: RemoveFromCache
 }
@@ -74,7 +74,7 @@ function noting(creator: WorkflowCreator): WorkflowCreator {
 }
 
 /** The execution, if core drops it because something failed. Core names an execution by its run id alone. */
-function failedBy({ runId: executionId, evictJob }: Dropped): FailingExecution | undefined {
+function failedBy({ runId: executionId, evictJob }: CacheRemoval): FailingExecution | undefined {
   const workflowId = held.get(executionId)
   held.delete(executionId)
   if (workflowId === undefined || ORDINARY.has(evictJob.reason)) return undefined

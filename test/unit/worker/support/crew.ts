@@ -6,7 +6,7 @@ import { type Dispatcher, dispatcherTo } from '../../../../src/worker/orchestrat
 import type { Lease, Leases } from '../../../../src/worker/orchestrator/heartbeats/leases.ts'
 import { type Pool, type PoolNeeds, startPool } from '../../../../src/worker/orchestrator/executors/pool.ts'
 import { requestsOver } from '../../../../src/worker/orchestrator/executors/requests.ts'
-import type { Ask, FromExecutor, Holding, ToExecutor } from '../../../../src/worker/protocol.ts'
+import type { Ask, FromExecutor, HeldJobReport, ToExecutor } from '../../../../src/worker/protocol.ts'
 import { mortalLine } from './mortal.ts'
 
 /** What has happened to the attempt of a call, as its lease knows. */
@@ -41,8 +41,8 @@ export interface Crew {
   leases: Map<string, Leased>
   /** What the pool reported: `kill 1 overdue`, `drained 1`, `died 1 with a, b`, `ready 1`, `job a on 1`. */
   story: string[]
-  adopted: { held: Holding; running: Promise<{ result: unknown } | undefined> }[]
-  executor(id: number, options?: { holding?: Holding[] }): Promise<Played>
+  adopted: { held: HeldJobReport; running: Promise<{ result: unknown } | undefined> }[]
+  executor(id: number, options?: { holding?: HeldJobReport[] }): Promise<Played>
 }
 
 const LOG = { debug() {}, info() {}, warn() {}, error() {} }
@@ -152,7 +152,7 @@ function leaseOf(first: AttemptReport, leases: Map<string, Leased>, call: string
   }
 }
 
-async function play(pool: Crew['pool'], id: number, holding: Holding[], adopted: Crew['adopted']): Promise<Played> {
+async function play(pool: Crew['pool'], id: number, holding: HeldJobReport[], adopted: Crew['adopted']): Promise<Played> {
   const { near, far, end } = mortalLine<FromExecutor, ToExecutor>()
   const received: ToExecutor[] = []
   far.onMessage((message) => received.push(message))
