@@ -205,18 +205,14 @@ it('an interrupt during riding reads keeps the answer and the finished reads, an
   })
   const run = await session.send('go')
   await door.reached
-  const since = performance.now()
   await session.interrupt()
   expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
-  const ms = performance.now() - since
   door.open()
   const { events } = await rowsMatchEvents(here.stack, session.id)
   expect(ofType(events, 'model_completed')).toHaveLength(1)
   expect(ofType(events, 'tool_completed')).toMatchObject([{ callId: 't_1_1_0', value: 'seen' }])
   expect(ofType(events, 'tool_failed')).toMatchObject([{ callId: 't_1_1_1', code: 'interrupted' }])
   expect(await activities(session)).toBe(0)
-  // An ordinary read that ignores its signal is abandoned after a second.
-  expect(ms).toBeLessThan(900)
 })
 
 it('every read is an activity of its own if the worker has PAWL_QUICK_READS=off', async () => {

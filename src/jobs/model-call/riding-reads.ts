@@ -1,5 +1,4 @@
 // Riding reads: quick reads that run as part of the model call that requests them, so that the turn needs no activity for them.
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { CallModelInput, ExecuteToolInput, ExecuteToolResult, Ride } from '../../calls/activities.ts'
 import type { Agent } from '../../agent/agent.ts'
 import type { Tool } from '../../agent/tool.ts'
@@ -10,6 +9,7 @@ import { defined } from '../../session/defined.ts'
 import type { EventType } from '../../session/events.ts'
 import { type Json, jsonBytes } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
+import { toolCallInput } from '../../session/tool-call-input.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import type { FoldedSession } from '../session-views.ts'
 import { afterUnblocked } from '../tool-call/body.ts'
@@ -99,7 +99,8 @@ export async function rideReads(needs: JobNeeds, calls: readonly RideRequest[], 
 /** The job's own link belongs to the model call: what the calls report is in their results. */
 const REPORTS_NOTHING = { entered: () => undefined, progress: () => undefined, begin: async () => undefined }
 
-interface Limit {
+/** How long a model call waits for its reads. */
+export interface RideLimit {
   /** Aborts at the limit, and with the model call. */
   signal: AbortSignal
   /** The outcome of the calls that have not ended by then. */
@@ -109,41 +110,46 @@ interface Limit {
   end(): void
 }
 
-function startLimit(needs: JobNeeds, stopped: AbortSignal): Limit {
+/** Starts the wait. `stopped` aborts with the model call, whose interrupt ends the wait soon. */
+export function startLimit({ worker }: Pick<JobNeeds, 'worker'>, stopped: AbortSignal): RideLimit {
   const late = new AbortController()
   let resolve: (outcome: ExecuteToolResult) => void = () => undefined
   const early = new Promise<ExecuteToolResult>((settle) => {
     resolve = settle
   })
-  const end = afterUnblocked(RIDE_MS, () => {
-    resolve(leftBehind(needs, `It took longer than ${numberText(RIDE_MS)} ms as part of the model call.`))
+  const endLimit = afterUnblocked(RIDE_MS, () => {
+    resolve(leftBehind(worker, `It took longer than ${numberText(RIDE_MS)} ms as part of the model call.`))
     late.abort()
   })
-  const stop = (): void => void sleep(INTERRUPTED_MS).then(() => resolve({ kind: 'interrupted', attempt: 1, begun: true }))
+  let interrupting: NodeJS.Timeout | undefined
+  const stop = (): void => {
+    interrupting = setTimeout(() => resolve({ kind: 'interrupted', attempt: 1, begun: true }), INTERRUPTED_MS)
+  }
   if (stopped.aborted) stop()
   else stopped.addEventListener('abort', stop, { once: true })
-  return { signal: AbortSignal.any([late.signal, stopped]), early, isOver: () => late.signal.aborted, end }
+  return {
+    signal: AbortSignal.any([late.signal, stopped]),
+    early,
+    isOver: () => late.signal.aborted,
+    end() {
+      endLimit()
+      clearTimeout(interrupting)
+      stopped.removeEventListener('abort', stop)
+    },
+  }
 }
 
 /** The input that an activity of the call would have. */
-function inputOf({ resolution, input: given }: RideRequest, { agent, job, input, view }: RidingReads): ExecuteToolInput {
+function inputOf({ resolution, input: args }: RideRequest, { job, input, view }: RidingReads): ExecuteToolInput {
   const { state, transcript } = view
   const { run, stretch, turn, epoch, watermark, origin } = input
-  const { index, tool, effect, schemaDigest } = resolution
+  const inRun = { run, intent: state.current?.intent ?? run, stretch, metadata: transcript.newestRun.metadata }
   return {
-    agent: agent.name,
-    run,
-    intent: state.current?.intent ?? run,
-    turn,
-    input: given,
-    resolution: { index, tool, effect, schemaDigest },
-    context: state.context,
-    metadata: transcript.newestRun.metadata,
-    tags: state.tags,
+    ...toolCallInput(state, inRun, { turn, input: args, resolution }),
     epoch,
     watermark,
     executionId: job.executionId,
-    ...defined({ stretch, keysOf: state.keysOf, origin }),
+    ...defined({ origin }),
   }
 }
 
@@ -157,11 +163,11 @@ function fitting(needs: JobNeeds, rides: readonly Ride[], room: number): Ride[] 
     bytes -= size
     const { spent } = ride.result
     const why = 'Its result is too large to be part of the model call.'
-    return { ...ride, result: { ...leftBehind(needs, why), ...defined({ spent }) } }
+    return { ...ride, result: { ...leftBehind(needs.worker, why), ...defined({ spent }) } }
   })
 }
 
-const leftBehind = ({ worker }: JobNeeds, why: string): ExecuteToolResult => ({
+const leftBehind = (worker: string, why: string): ExecuteToolResult => ({
   kind: 'again',
   attempt: 1,
   afterMs: 0,

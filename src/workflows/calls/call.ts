@@ -10,7 +10,7 @@ import type { CallWaits } from './call-waits.ts'
 import type { LateResults } from './late-results.ts'
 import type { Pacing } from '../pacing.ts'
 import type { ServingWatch } from '../awaiting-worker.ts'
-import { defined } from '../../session/defined.ts'
+import { toolCallInput } from '../../session/tool-call-input.ts'
 
 /** The data that the calls of one turn share. */
 export interface Turn {
@@ -44,19 +44,6 @@ export function whereOf({ run, turn, callId, tool }: WorkflowCall): Where {
 }
 
 /** The common input of the call's activities. */
-export function inputOf(turn: Pick<Turn, 'journal' | 'run'>, call: WorkflowCall): ToolCallInput {
-  const { agent, context, tags, keysOf } = turn.journal.state
-  const { index, tool, effect, schemaDigest, key, generation } = call.resolution
-  return {
-    agent,
-    run: call.run,
-    intent: turn.run.intent,
-    turn: call.turn,
-    input: call.input,
-    resolution: { index, tool, effect, schemaDigest, ...defined({ key, generation }) },
-    ...defined({ keysOf, stretch: turn.run.stretch }),
-    context,
-    metadata: turn.run.metadata,
-    tags,
-  }
+export function inputOf({ journal, run }: Pick<Turn, 'journal' | 'run'>, call: WorkflowCall): ToolCallInput {
+  return toolCallInput(journal.state, { ...run, run: call.run }, call)
 }

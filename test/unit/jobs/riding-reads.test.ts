@@ -1,11 +1,11 @@
 // Which reads ride on the model call that requests them.
-import { describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { defineAgent } from '../../../src/agent/define-agent.ts'
 import { defineSlice } from '../../../src/agent/define-slice.ts'
 import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { CallModelInput } from '../../../src/calls/activities.ts'
-import { mayRide, takesRides } from '../../../src/jobs/model-call/riding-reads.ts'
+import { mayRide, startLimit, takesRides } from '../../../src/jobs/model-call/riding-reads.ts'
 import type { Job } from '../../../src/jobs/needs.ts'
 import { MEASURED, measureTools, NO_QUICK_TOOLS } from '../../../src/jobs/quick-tools.ts'
 import { lostAttempt, noAttempts, tallied } from '../../../src/session/attempts.ts'
@@ -78,6 +78,58 @@ describe('the reads of an answer', () => {
 
   it('do not ride while riding reads are off', () => {
     expect(mayRide(agent, [call('look')], { quickTools: NO_QUICK_TOOLS })).toBe(false)
+  })
+})
+
+describe('the wait for riding reads', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  /** A wait, and the outcome of the reads that it does not wait for, as soon as it is known. */
+  function wait(stopped: AbortSignal) {
+    const limit = startLimit({ worker: 'w' }, stopped)
+    const outcome = vi.fn()
+    void limit.early.then(outcome)
+    return { ...limit, outcome }
+  }
+
+  it('the wait for riding reads ends after a second, and they continue as activities at once', async () => {
+    const { outcome, signal, isOver } = wait(new AbortController().signal)
+    await vi.advanceTimersByTimeAsync(999)
+    expect([signal.aborted, isOver(), outcome.mock.calls.length]).toEqual([false, false, 0])
+    await vi.advanceTimersByTimeAsync(1)
+    expect([signal.aborted, isOver()]).toEqual([true, true])
+    expect(outcome).toHaveBeenCalledWith({
+      kind: 'again',
+      attempt: 1,
+      afterMs: 0,
+      failed: [expect.objectContaining({ class: 'LeftModelCall' })],
+    })
+  })
+
+  it.each(['before it', 'during it'])(
+    'an interrupt %s ends the wait for riding reads after 50 ms, which is no fault of their tools',
+    async (when) => {
+      const stop = new AbortController()
+      if (when === 'before it') stop.abort()
+      const { outcome, signal, isOver } = wait(stop.signal)
+      await vi.advanceTimersByTimeAsync(0)
+      stop.abort()
+      expect(signal.aborted).toBe(true)
+      await vi.advanceTimersByTimeAsync(49)
+      expect(outcome).not.toHaveBeenCalled()
+      await vi.advanceTimersByTimeAsync(1)
+      expect(outcome).toHaveBeenCalledWith({ kind: 'interrupted', attempt: 1, begun: true })
+      expect(isOver()).toBe(false)
+    },
+  )
+
+  it('a wait for riding reads that has ended leaves no timer behind', () => {
+    const stop = new AbortController()
+    const { end } = wait(stop.signal)
+    stop.abort()
+    end()
+    expect(vi.getTimerCount()).toBe(0)
   })
 })
 
