@@ -11,6 +11,8 @@ import { historyLengthOf } from '../turn/history.ts'
 import { type BenchWorker, startWorker } from '../worker/start.ts'
 
 const QUIET_MS = 1_000
+/** Ten seconds after an orchestrator serves, a worker starts its spare, which then loads its code. */
+const SPARE_MS = 14_000
 const TASK_QUEUE = 'bench-resume'
 const AGENT = 'resume'
 /** A session of at least this many turns is made once and reused for each kill, which adds little to its long history. */
@@ -98,6 +100,7 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
 
   async function killOrchestrator(sessions: number): Promise<number> {
     const { pids } = await quiet()
+    await sleep(SPARE_MS)
     const spoken = await Promise.all(Array.from({ length: sessions }, () => converse(2, 'outlived')))
     await Promise.all(spoken.map(({ name, session }) => entered(session.id, name, 1)))
     const at = Date.now()

@@ -8,7 +8,8 @@ import type { Json } from '../session/json.ts'
 import type { Reservation } from '../session/spending/reservation.ts'
 
 /** The activities that run user code. */
-export type JobKind = 'callModel' | 'compact' | 'executeTool' | 'verifyTool' | 'resolveTool' | 'checkAnswer' | 'endHooks'
+export const JOB_KINDS = ['callModel', 'compact', 'executeTool', 'verifyTool', 'resolveTool', 'checkAnswer', 'endHooks'] as const
+export type JobKind = (typeof JOB_KINDS)[number]
 
 /** The input of each kind of job. */
 export type JobInput<K extends JobKind> = Parameters<PawlActivities[K]>[0]

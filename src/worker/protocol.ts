@@ -150,6 +150,9 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   telemetry?: TelemetrySettings
 }
 
+/** What a process needs to load in advance what an orchestrator runs. */
+export type SpareOptions = Pick<OrchestratorOptions, 'dataConverter' | 'interceptors' | 'folder' | 'log'>
+
 /** The log of a process. */
 export interface LogOptions {
   /** Whether its lines go to the parent, which has the user's logger. */
@@ -179,6 +182,8 @@ export interface ExitedExecutor {
 
 /** Messages from the parent to the orchestrator. */
 export type ToOrchestrator =
+  /** It may be started later: it loads what it will need. */
+  | { type: 'prepare'; options: SpareOptions }
   | { type: 'start'; options: OrchestratorOptions }
   /** The process is dead: the parent has seen its exit. */
   | ({ type: 'executor_exited'; executor: number } & Omit<ProcessDeath, 'at'>)

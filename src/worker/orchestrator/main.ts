@@ -14,10 +14,10 @@ import { sendingLogger } from '../../log/sending-logger.ts'
 import { openLogger } from '../../log/logger.ts'
 import { nameOfSubject, type Ticket } from '../../calls/jobs.ts'
 import type { HeldCall, ProcessDeath } from '../options.ts'
-import type { FromExecutor, FromOrchestrator, OrchestratorOptions, ToExecutor, ToOrchestrator } from '../protocol.ts'
+import type { FromExecutor, FromOrchestrator, OrchestratorOptions, SpareOptions, ToExecutor, ToOrchestrator } from '../protocol.ts'
 import { cachedReporter } from './cached-reports.ts'
 import { type Orchestrator, prepareOrchestrator } from './orchestrator.ts'
-import type { TemporalWorker } from './temporal/workers.ts'
+import { prepareWorkers, type TemporalWorker } from './temporal/workers.ts'
 import { startRecoveryClock } from './recovery-clock.ts'
 import { type Executor, isHeld } from './executors/executors.ts'
 import { identityOf, releaseOrphans } from './executors/orphans.ts'
@@ -42,14 +42,40 @@ const early: ToOrchestrator[] = []
 let take = (message: ToOrchestrator): void => void early.push(message)
 process.on('message', (message: ToOrchestrator) => take(message))
 
+async function next(): Promise<ToOrchestrator> {
+  while (early.length === 0) await once(process, 'message')
+  return early.shift() as ToOrchestrator
+}
+
 function receive(listener: (message: ToOrchestrator) => void): void {
   take = listener
   for (const message of early.splice(0)) listener(message)
 }
 
-async function main(options: OrchestratorOptions): Promise<void> {
-  const { redact, toParent } = options.log
-  const logger = openLogger({ redact, ...(toParent && { to: sendingLogger((line) => post({ type: 'log', ...line })) }) })
+const loggerOf = ({ redact, toParent }: OrchestratorOptions['log']): Logger =>
+  openLogger({ redact, ...(toParent && { to: sendingLogger((line) => post({ type: 'log', ...line })) }) })
+
+/** What both may contain comes from the user's modules. */
+async function userCodeOf({ dataConverter, interceptors, folder }: SpareOptions) {
+  return {
+    ...(dataConverter !== undefined && { dataConverter: await loadDataConverter(dataConverter) }),
+    ...(interceptors !== undefined && { interceptors: await loadInterceptors(interceptors) }),
+    bundleFolder: folder,
+  }
+}
+
+/** As a spare. What fails here fails again, and is reported, once it is needed. */
+async function prepare(options: SpareOptions): Promise<void> {
+  const logger = loggerOf(options.log)
+  try {
+    await prepareWorkers(await userCodeOf(options), logger)
+  } catch (err) {
+    logger.debug({ err }, 'a spare process could not load the workflow code in advance')
+  }
+}
+
+async function main(options: OrchestratorOptions, prepared: Promise<void> | undefined): Promise<void> {
+  const logger = loggerOf(options.log)
   const sdk = installRuntime(logger, { shutdownSignals: [] })
   let executors = (): Iterable<Executor> => []
   setInterval(() => post({ type: 'alive', holds: [...executors()].filter(isHeld).map(({ id }) => id) }), ALIVE_EVERY_MS).unref()
@@ -77,9 +103,7 @@ async function main(options: OrchestratorOptions): Promise<void> {
   let isStopping = false
   const orchestrator = await prepareOrchestrator({
     ...defined({ taskQueue, telemetry: options.telemetry }),
-    ...(options.dataConverter !== undefined && { dataConverter: await loadDataConverter(options.dataConverter) }),
-    ...(options.interceptors !== undefined && { interceptors: await loadInterceptors(options.interceptors) }),
-    bundleFolder: options.folder,
+    ...(await userCodeOf(options)),
     identity: identityOf(process.pid, options.worker),
     healAfterMs: options.healAfterMs,
     failing: {
@@ -126,11 +150,13 @@ async function main(options: OrchestratorOptions): Promise<void> {
       case 'shutdown':
         isStopping = true
         return worker?.shutdown()
+      case 'prepare':
       case 'start':
         return
     }
   })
   void takeOver(orchestrator, options, gone, logger)
+  await prepared
   worker = await orchestrator.createWorker()
   if (isStopping) worker.shutdown()
   post({ type: 'serving' })
@@ -186,9 +212,10 @@ function post(message: FromOrchestrator): void {
 }
 
 try {
-  while (early.length === 0) await once(process, 'message')
-  const first = early.shift()
-  if (first?.type === 'start') await main(first.options)
+  let message = await next()
+  const prepared = message.type === 'prepare' ? prepare(message.options) : undefined
+  if (prepared) message = await next()
+  if (message.type === 'start') await main(message.options, prepared)
   process.exit(0)
 } catch (error) {
   post({ type: 'failed', error: crossing(error) })

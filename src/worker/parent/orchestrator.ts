@@ -59,7 +59,7 @@ export function keepOrchestrator(keeping: OrchestratorNeeds): KeptOrchestrator {
   const cached = cachedExecutions()
   const failing = new Map<string, FailingExecution>()
   const backoff = startBackoff(RESPAWN_MS)
-  const spare = keepSpare(fork, hasSpare)
+  const spare = keepSpare(forkSpare, hasSpare)
   const worker = randomUUID().slice(0, 8)
   const predecessors: number[] = []
   let current: OrchestratorChild | undefined
@@ -79,6 +79,13 @@ export function keepOrchestrator(keeping: OrchestratorNeeds): KeptOrchestrator {
   function fork(): ChildProcess {
     const { dataConverter, interceptors } = options()
     return forkOrchestrator([dataConverter, interceptors].filter((module) => module !== undefined))
+  }
+
+  function forkSpare(): ChildProcess {
+    const child = fork()
+    const { dataConverter, interceptors, log } = options()
+    tell(child, { type: 'prepare', options: { folder, log, ...defined({ dataConverter, interceptors }) } })
+    return child
   }
 
   function start(child: ChildProcess): void {

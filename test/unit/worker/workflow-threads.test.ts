@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Worker as Thread } from 'node:worker_threads'
 import type { WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
 import { afterEach, expect, it } from 'vitest'
-import { type ThreadCode, workflowThreads } from '../../../src/worker/orchestrator/temporal/workflow-threads.ts'
+import { prepareThreads, type ThreadCode, workflowThreads } from '../../../src/worker/orchestrator/temporal/workflow-threads.ts'
 
 type CreateOptions = Parameters<WorkflowCreator['createWorkflow']>[0]
 
@@ -43,7 +43,7 @@ async function startWorker(code: ThreadCode, failing?: 'create' | 'dispose') {
 
 const isAlive = (thread: Thread | undefined): boolean => thread !== undefined && thread.threadId !== -1
 
-it('are taken over by the next worker of the same code, and by one only', async () => {
+it('workflow threads are taken over by the next worker of the same code, and by one only', async () => {
   const code = someCode()
   const first = await startWorker(code)
   await (await first.creator.createWorkflow(OPTIONS)).dispose()
@@ -52,14 +52,21 @@ it('are taken over by the next worker of the same code, and by one only', async 
   expect([first.isNew, second.isNew, third.isNew]).toEqual([true, false, true])
 })
 
-it.each(['code', 'filename', 'options'] as const)('are not taken over by a worker with another %s', async (part) => {
+it('workflow threads that were prepared are taken over by the first worker of their code, and by one only', async () => {
+  const code = someCode()
+  await prepareThreads(code, () => start())
+  const [first, second] = [await startWorker({ ...code }), await startWorker({ ...code })]
+  expect([first.isNew, second.isNew]).toEqual([false, true])
+})
+
+it.each(['code', 'filename', 'options'] as const)('workflow threads are not taken over by a worker with another %s', async (part) => {
   const code = someCode()
   await (await startWorker(code)).creator.destroy()
   expect((await startWorker({ ...code, [part]: 'another' })).isNew).toBe(true)
   expect(isAlive(threads[0])).toBe(true)
 })
 
-it.each(['create', 'dispose'] as const)('end with their worker if they could not %s a workflow', async (failing) => {
+it.each(['create', 'dispose'] as const)('workflow threads end with their worker if they could not %s a workflow', async (failing) => {
   const code = someCode()
   const { creator } = await startWorker(code, failing)
   await expect(creator.createWorkflow(OPTIONS).then((workflow) => workflow.dispose())).rejects.toThrow(`could not ${failing}`)
@@ -68,21 +75,21 @@ it.each(['create', 'dispose'] as const)('end with their worker if they could not
   expect((await startWorker(code)).isNew).toBe(true)
 })
 
-it('end with a worker that has not disposed of a workflow', async () => {
+it('workflow threads end with a worker that has not disposed of a workflow', async () => {
   const { creator } = await startWorker(someCode())
   await creator.createWorkflow(OPTIONS)
   await creator.destroy()
   expect(isAlive(threads[0])).toBe(false)
 })
 
-it('are not taken over once they have ended', async () => {
+it('workflow threads are not taken over once they have ended', async () => {
   const code = someCode()
   await (await startWorker(code)).creator.destroy()
   await threads[0]?.terminate()
   expect((await startWorker(code)).isNew).toBe(true)
 })
 
-it('of an SDK that names them differently end with their worker', async () => {
+it('workflow threads of an SDK that names them differently end with their worker', async () => {
   let isDestroyed = false
   const unknown = { createWorkflow: () => Promise.reject(new Error('not used')), destroy: async () => void (isDestroyed = true) }
   const creator = await workflowThreads(someCode(), async () => unknown)

@@ -1,13 +1,13 @@
 // The SDK's worker as pawl runs workflows: how the creator of its workflows is composed.
-import { Worker } from '@temporalio/worker'
-import type { CompiledWorkerOptions } from '@temporalio/worker/lib/worker-options.js'
+import { type Logger, noopMetricMeter } from '@temporalio/common'
+import { Worker, type WorkflowBundleOption } from '@temporalio/worker'
+import { type CompiledWorkerOptions, compileWorkerOptions } from '@temporalio/worker/lib/worker-options.js'
 import type { WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
 import type { WorkflowBundleWithSourceMapAndFilename } from '@temporalio/worker/lib/workflow/workflow-worker-thread/input.js'
-import type { Logger } from '@temporalio/common'
 import type { FailingExecution } from '../../protocol.ts'
 import { ACTIVATION_LIMIT_MS, limitedTo } from './activation-limit.ts'
 import { isCommittedAt, withCommittedQueries } from './committed-queries.ts'
-import { threadCode, workflowThreads } from './workflow-threads.ts'
+import { prepareThreads, threadCode, workflowThreads } from './workflow-threads.ts'
 import { EvictionReason, type RemoveFromCache } from '@temporalio/worker/lib/replay.js'
 
 /**
@@ -16,13 +16,36 @@ import { EvictionReason, type RemoveFromCache } from '@temporalio/worker/lib/rep
  * most of the CPU time of a step, and on a busy machine most of its duration.
  */
 export class SessionsWorker extends Worker {
+  /** Starts the threads of a worker that this process may have later, with the same bundle and activities of the same names. */
+  static async prepare(workflowBundle: WorkflowBundleOption, activityNames: readonly string[], logger: Logger): Promise<void> {
+    const activities = Object.fromEntries(activityNames.map((name) => [name, async () => undefined]))
+    const options = compileWorkerOptions({ taskQueue: 'none', workflowBundle, activities }, logger, noopMetricMeter)
+    const bundle = await this.getOrCreateBundle(options, logger)
+    if (bundle) await prepareThreads(threadCode(bundle, options), () => super.createWorkflowCreator(bundle, unlimited(options), logger))
+  }
+
+  /** The SDK takes a tenth of a second to read a bundle, for each worker anew. */
+  protected static override getOrCreateBundle(
+    options: CompiledWorkerOptions,
+    logger: Logger,
+  ): Promise<WorkflowBundleWithSourceMapAndFilename | undefined> {
+    const { workflowBundle } = options
+    if (!workflowBundle) return super.getOrCreateBundle(options, logger)
+    const of = 'codePath' in workflowBundle ? workflowBundle.codePath : workflowBundle.code
+    if (readBundle?.of !== of) {
+      const bundle = super.getOrCreateBundle(options, logger)
+      readBundle = { of, bundle }
+      bundle.catch(() => (readBundle = undefined))
+    }
+    return readBundle.bundle
+  }
+
   protected static override async createWorkflowCreator(
     bundle: WorkflowBundleWithSourceMapAndFilename,
     options: CompiledWorkerOptions,
     logger: Logger,
   ): Promise<WorkflowCreator> {
-    const unlimited = { ...options, isolateExecutionTimeoutMs: undefined as unknown as number }
-    const start = (): Promise<WorkflowCreator> => super.createWorkflowCreator(bundle, unlimited, logger)
+    const start = (): Promise<WorkflowCreator> => super.createWorkflowCreator(bundle, unlimited(options), logger)
     const limited = noting(limitedTo(ACTIVATION_LIMIT_MS, await workflowThreads(threadCode(bundle, options), start)))
     const { connection, namespace } = options
     // A worker that replays histories has no connection, and answers no queries.
@@ -37,6 +60,14 @@ export class SessionsWorker extends Worker {
     })
   }
 }
+
+const unlimited = (options: CompiledWorkerOptions): CompiledWorkerOptions => ({
+  ...options,
+  isolateExecutionTimeoutMs: undefined as unknown as number,
+})
+
+/** The newest bundle that a worker of this process has read. */
+let readBundle: { of: string; bundle: Promise<WorkflowBundleWithSourceMapAndFilename | undefined> } | undefined
 
 /** How core says that it drops an execution. */
 interface CacheRemoval {

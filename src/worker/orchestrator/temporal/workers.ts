@@ -1,13 +1,14 @@
 // The two Temporal workers of an orchestrator: one for sessions and user code, one for pawl's own activities.
 import type { Client } from '@temporalio/client'
-import { type InjectedSinks, type NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker'
+import { DefaultLogger, type InjectedSinks, type NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker'
 import type { createActivities } from '../../../activities/index.ts'
 import type { Logger } from '../../../agent/tool.ts'
+import { JOB_KINDS } from '../../../calls/jobs.ts'
 import { ownTaskQueue } from '../../../session/protocol/protocol.ts'
 import type { PawlSinks } from '../../../workflows/journal.ts'
 import type { CreateWorkerOptions } from '../../options.ts'
 import { lateAnswers } from '../heartbeats/late-answers.ts'
-import { workflowCode } from './bundle.ts'
+import { type UserCode, workflowCode } from './bundle.ts'
 import { SessionsWorker } from './sessions-worker.ts'
 import { thrownErrors } from './thrown-errors.ts'
 import { created } from './created.ts'
@@ -39,6 +40,16 @@ interface WorkersNeeds extends Pick<CreateWorkerOptions, 'dataConverter' | 'inte
   activities: ReturnType<typeof createActivities>
   sinks: InjectedSinks<PawlSinks>
   onFailed?: Parameters<SessionsWorker['onFailed']>[0]
+}
+
+/** Does in advance what takes longest when a worker is created, without the server: reads the workflow code into threads. */
+export async function prepareWorkers(user: UserCode, logger: Logger): Promise<void> {
+  const { workflowBundle } = await workflowCode(user)
+  await SessionsWorker.prepare(
+    workflowBundle,
+    JOB_KINDS,
+    new DefaultLogger('ERROR', ({ message, meta }) => logger.error(meta ?? {}, message)),
+  )
 }
 
 export async function createWorkers(needs: WorkersNeeds): Promise<TemporalWorker> {

@@ -1,11 +1,11 @@
-// Workflow threads that outlive their worker. A process that starts one worker after another, as tests do, then loads the SDK and the
-// workflow bundle into a thread once, not for each worker.
+// Workflow threads without a worker. A process that starts one worker after another, as tests do, then loads the SDK and the workflow bundle
+// into a thread once, not for each worker; and one that waits to become an orchestrator has loaded them by then.
 import type { Worker as Thread } from 'node:worker_threads'
 import type { CompiledWorkerOptions } from '@temporalio/worker/lib/worker-options.js'
 import type { Workflow, WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
 import type { WorkflowBundleWithSourceMapAndFilename } from '@temporalio/worker/lib/workflow/workflow-worker-thread/input.js'
 
-/** How long a thread waits for the next worker. It holds some 50 MB, and does not keep the process alive. */
+/** How long a thread of an ended worker waits for the next one. It holds some 50 MB, and does not keep the process alive. */
 const SPARE_MS = 30_000
 
 /** What the SDK tells a thread at its start. A worker can take over only a thread that was told the same. */
@@ -22,17 +22,23 @@ export function threadCode({ code, filename }: WorkflowBundleWithSourceMapAndFil
   return { code, filename, options: JSON.stringify([[...activities.keys()].toSorted(), workflowThreadPoolSize, reuseV8Context, debugMode]) }
 }
 
-/** The threads of an ended worker. */
+/** Threads without a worker. `timer`: ends those of an ended worker. */
 interface Spare {
   told: ThreadCode
   creator: WorkflowCreator
   threads: readonly Thread[]
-  timer: NodeJS.Timeout
+  timer?: NodeJS.Timeout
 }
 
 const spares = new Set<Spare>()
 
-/** Takes over the threads of an ended worker, or starts new ones. */
+/** Starts threads for a worker that this process may have later. They wait without a time limit. */
+export async function prepareThreads(wanted: ThreadCode, start: () => Promise<WorkflowCreator>): Promise<void> {
+  const creator = await start()
+  keep({ told: wanted, creator, threads: threadsOf(creator) })
+}
+
+/** Takes over threads that have no worker, or starts new ones. */
 export async function workflowThreads(wanted: ThreadCode, start: () => Promise<WorkflowCreator>): Promise<WorkflowCreator> {
   const creator = takeSpare(wanted) ?? (await start())
   /** Workflows that the threads hold. One whose creation or disposal failed counts forever. */
@@ -53,7 +59,7 @@ export async function workflowThreads(wanted: ThreadCode, start: () => Promise<W
     async destroy() {
       const threads = threadsOf(creator)
       if (held > 0 || threads.length === 0) await creator.destroy()
-      else keepSpare({ told: wanted, creator, threads })
+      else keepForNext({ told: wanted, creator, threads })
     },
   }
 }
@@ -71,14 +77,18 @@ function takeSpare(wanted: ThreadCode): WorkflowCreator | undefined {
   return undefined
 }
 
-function keepSpare(ended: Omit<Spare, 'timer'>): void {
+function keepForNext(ended: Omit<Spare, 'timer'>): void {
   const timer = setTimeout(() => {
     spares.delete(spare)
     ended.creator.destroy().catch(() => undefined)
   }, SPARE_MS).unref()
   const spare = { ...ended, timer }
+  keep(spare)
+}
+
+function keep(spare: Spare): void {
   spares.add(spare)
-  for (const thread of ended.threads) thread.unref()
+  for (const thread of spare.threads) thread.unref()
 }
 
 /** Node reports -1 for a thread that has ended. */
