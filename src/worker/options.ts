@@ -106,8 +106,8 @@ export interface SuperviseOptions {
   /** As for `createWorker`. Default `'2m'`. */
   healAfter?: Duration | false
   /**
-   * Whether a process waits to become the next orchestrator, from 10 s after one serves. It has loaded its code and takes about 100 MB;
-   * without it, a death of the orchestrator takes about a second longer, and more on a busy machine. Default true.
+   * Whether a process waits to become the next orchestrator, from 10 s after one serves. It has loaded its code and takes about 150 MB;
+   * without it, a death of the orchestrator takes about two seconds longer, and more on a busy machine. Default true.
    */
   spare?: boolean
   /** How long the module may take to load and create its services, at most 24 days. Default `'60s'`. */

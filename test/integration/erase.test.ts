@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { LogEntry } from '../../src/session/events.ts'
 import { deploymentStatus } from '../../src/client/index.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
+import type { SessionHandle } from 'pawl/client'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { answersIn, type Played, type Scene, saidIn, type Stage, stage, use } from '../support/scenes.ts'
@@ -140,6 +141,23 @@ describe('a closed session', () => {
     expect(report.rows.archived_messages).toBeGreaterThan(0)
     expect(await schema.holding(SECRET)).toEqual([])
   })
+
+  it.each([
+    ['resumed', (session: SessionHandle) => session.resume()],
+    ['paused', (session: SessionHandle) => session.pause()],
+    ['rolled back', (session: SessionHandle) => session.rollback({ run: 1, by: 'ann' })],
+    ['granted more', (session: SessionHandle) => session.raise({ scope: 'session', maxUsd: 5 })],
+  ])(
+    'an erased session is not %s, because only a message starts it over: the request says that it was erased, and leaves nothing',
+    async (_, ask) => {
+      const { id } = await closed()
+      await here.pawl.erase(id, { by: 'ops' })
+      const rows = await schema.counts(id)
+      await expect(ask(here.pawl.session(id))).rejects.toMatchObject({ code: 'session_not_found', erasedAt: expect.any(Number) })
+      await here.workflowEnded(id)
+      expect(await schema.counts(id)).toEqual(rows)
+    },
+  )
 
   it('a closed session starts over at the next message: its numbers continue, and its content does not come back', async () => {
     const { id } = await closed()

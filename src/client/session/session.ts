@@ -155,7 +155,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
 
   /** Sends an update with checked details. */
   async function request<R>(update: string, details: object): Promise<R> {
-    return inTurn(client, id, details, () => ask(asked, update, details))
+    return sayingIfErased(source, () => inTurn(client, id, details, () => ask(asked, update, details)))
   }
 
   async function decideOn<R>(update: string, given: unknown, details: object): Promise<R> {
@@ -223,7 +223,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
       messages: () => readMessages(source),
       plans: () => sayingIfErased(source, () => readPlans(id, (after) => readEvents(source, after))),
       memoryVersions: () => sayingIfErased(source, () => readMemoryVersions(id, (after) => readEvents(source, after))),
-      resume: () => ask<SessionSummary>(asked, UPDATES.resume),
+      resume: () => sayingIfErased(source, () => ask<SessionSummary>(asked, UPDATES.resume)),
       ...sessionQueriesOf(store, id),
     }),
     plan: async (given) => (await stateThen(checkAt(given))).plan?.current ?? null,

@@ -51,6 +51,9 @@ interface RefusedStart {
   refused: { code: string; reason: string }
 }
 
+/** Whether only a message can start the session. */
+const isGone = (loaded: LoadSessionResult): boolean => !loaded.found || (loaded.lost === true && loaded.erased === true)
+
 /** Opens the session's journal. `early` collects messages that arrive meanwhile; those that earlier executions passed on come first. */
 export async function openSession(start: Start, early: unknown[], opening: ExecutionOpening): Promise<OpenedSession | RefusedStart> {
   const { carried, fork } = start
@@ -63,15 +66,15 @@ export async function openSession(start: Start, early: unknown[], opening: Execu
     ? { found: false }
     : await opening.load((how) => loadSession({ ...how, ...defined({ mistaken, unreplayable: unreplayableOf(start) }) }))
   const { requests = [] } = loaded
-  if (loaded.found) {
-    const inherited = startInheriting(loaded, loaded.lost ? undefined : loaded.state)
-    return { journal: await journalOf(start, loaded, coreVersion, opening), inherited, requests }
-  }
-  early.unshift(...requests.flatMap(({ name, details }) => (name === SIGNALS.message ? [details] : [])))
-  if (start.mustExist && early.length === 0) {
+  if (!loaded.found) early.unshift(...requests.flatMap(({ name, details }) => (name === SIGNALS.message ? [details] : [])))
+  if (isGone(loaded) && start.mustExist && early.length === 0) {
     return {
       refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}": check the id.` },
     }
+  }
+  if (loaded.found) {
+    const inherited = startInheriting(loaded, loaded.lost ? undefined : loaded.state)
+    return { journal: await journalOf(start, loaded, coreVersion, opening), inherited, requests }
   }
   const named = start.agent === undefined ? await firstAgent(early) : { agent: start.agent, context: start.context }
   const { unreplayable } = loaded
