@@ -12,6 +12,7 @@ const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<vo
   store: () => import('./store.ts'),
   flushes: () => import('./flushes.ts'),
   stream: () => import('./stream.ts'),
+  actions: () => import('./actions.ts'),
 }
 
 // The measured code must not print.

@@ -7,10 +7,13 @@ import { Pawl } from 'pawl/client'
 import { startStack } from 'pawl/testing'
 import { superviseWorkers } from 'pawl/worker'
 import { cpuByPart } from './proc.ts'
-import { sampleOf } from './statistics.ts'
+import { type Sample, sampleOf } from './statistics.ts'
 import { bundleFloor } from './turn/floor-bundle.ts'
 import { AGENT, TASK_QUEUE } from './turn/work.ts'
 import { startWorkers, type WorkerSetting } from './turn/workers.ts'
+
+/** Turns before anything is measured: they compile code, fill caches, and prove that the tool is quick. */
+const WARM_UP_TURNS = 30
 
 /** One side at work. */
 interface Side {
@@ -35,8 +38,12 @@ export async function run(args: string[]): Promise<void> {
       rounds: { type: 'string', default: '3' },
       executors: { type: 'string', default: '2' },
       bytes: { type: 'string', default: '1000' },
+      effect: { type: 'string', default: 'read,idempotent' },
+      json: { type: 'boolean', default: false },
     },
   })
+  // With --json, the machine-readable line is the only one on standard output.
+  const say = (line: string) => void (values.json ? process.stderr : process.stdout).write(`${line}\n`)
   const [turns, rounds, executors] = [Number(values.turns), Number(values.rounds), Number(values.executors)]
   process.env.BENCH_RESULT_BYTES = values.bytes
   const stack = await startStack()
@@ -44,25 +51,35 @@ export async function run(args: string[]): Promise<void> {
   const client = new Client({ connection, namespace: stack.namespace })
   const bundles = await bundleFloor()
   const { temporalAddress: address, namespace, databaseUrl } = stack
-  const sides = [
-    await startFloor(client, executors + 1, { address, namespace, databaseUrl, eager: 'on', floorBundle: bundles.on }),
-    await startPawl(client, executors, { address, namespace, databaseUrl }),
-  ] as const
+  const floor = await startFloor(client, executors + 1, { address, namespace, databaseUrl, eager: 'on', floorBundle: bundles.on })
+  const ratios: Record<string, number> = {}
   try {
-    for (const side of sides) await side.runTurns(5)
-    for (const sessions of values.sessions.split(',').map(Number)) {
-      const [floor, pawl]: [Round[], Round[]] = [[], []]
-      for (let round = 0; round < rounds; round++) {
-        floor.push(await measure(sides[0], sessions, turns))
-        pawl.push(await measure(sides[1], sessions, turns))
+    await floor.runTurns(WARM_UP_TURNS)
+    for (const effect of values.effect.split(',')) {
+      say(`a tool with the effect ${effect}`)
+      process.env.BENCH_EFFECT = effect
+      const pawl = await startPawl(client, executors, { address, namespace, databaseUrl })
+      try {
+        await Promise.all(Array.from({ length: 2 * executors }, () => pawl.runTurns(WARM_UP_TURNS)))
+        for (const sessions of values.sessions.split(',').map(Number)) {
+          const [ofFloor, ofPawl]: [Round[], Round[]] = [[], []]
+          for (let round = 0; round < rounds; round++) {
+            ofFloor.push(await measure(floor, sessions, turns))
+            ofPawl.push(await measure(pawl, sessions, turns))
+          }
+          const ratio = sampleOf(ofPawl.map(({ perSecond }, round) => perSecond / (ofFloor[round]?.perSecond ?? Number.NaN)))
+          ratios[effect] = Number(ratio.median.toFixed(3))
+          for (const line of linesOf(sessions, ofFloor, ofPawl, ratio)) say(line)
+        }
+      } finally {
+        await pawl.stop()
       }
-      printRow(sessions, floor, pawl)
     }
-    console.log(
-      `${executors} executors and their orchestrator against ${executors + 1} bare workers; load average ${loadavg()[0]?.toFixed(1)}`,
-    )
+    say(`${executors} executors and their orchestrator against ${executors + 1} bare workers; load average ${loadavg()[0]?.toFixed(1)}`)
+    // Of the last number of sessions.
+    if (values.json) process.stdout.write(`${JSON.stringify({ ratios })}\n`)
   } finally {
-    await Promise.all(sides.map((side) => side.stop()))
+    await floor.stop()
     await bundles.remove()
     await connection.close()
     await stack.stop()
@@ -113,20 +130,18 @@ async function startPawl(
   }
 }
 
-function printRow(sessions: number, floor: readonly Round[], pawl: readonly Round[]): void {
-  const rates = (side: readonly Round[]): number[] => side.map(({ perSecond }) => perSecond)
-  const ratio = sampleOf(pawl.map(({ perSecond }, round) => perSecond / (floor[round]?.perSecond ?? Number.NaN)))
-  const text = (side: readonly Round[]): string => `${sampleOf(rates(side)).median.toFixed(0)} turns/s`
-  console.log(
+function linesOf(sessions: number, floor: readonly Round[], pawl: readonly Round[], ratio: Sample): string[] {
+  const text = (side: readonly Round[]): string => `${sampleOf(side.map(({ perSecond }) => perSecond)).median.toFixed(0)} turns/s`
+  return [
     `${String(sessions).padStart(4)} sessions: floor ${text(floor)}, pawl ${text(pawl)}, ratio ${ratio.median.toFixed(2)} ± ${ratio.noise.toFixed(2)}`,
-  )
-  printCpu('floor', floor)
-  printCpu('pawl', pawl)
+    cpuLine('floor', floor),
+    cpuLine('pawl', pawl),
+  ]
 }
 
-function printCpu(side: string, rounds: readonly Round[]): void {
+function cpuLine(side: string, rounds: readonly Round[]): string {
   const parts = new Set(rounds.flatMap(({ cpu }) => [...cpu.keys()]))
   const medians = [...parts].map((part) => ({ part, ms: sampleOf(rounds.map(({ cpu }) => cpu.get(part) ?? 0)).median }))
   const shown = medians.filter(({ ms }) => ms >= 0.1).map(({ part, ms }) => `${part} ${ms.toFixed(1)}`)
-  console.log(`     ${side.padEnd(5)}  ms of CPU per turn: ${shown.join(', ')}`)
+  return `     ${side.padEnd(5)}  ms of CPU per turn: ${shown.join(', ')}`
 }

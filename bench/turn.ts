@@ -1,4 +1,5 @@
 // `npm run bench -- turn`: what a turn costs in pawl, against a bare Temporal loop of the same two activities, in one run.
+import { loadavg } from 'node:os'
 import { Client, Connection } from '@temporalio/client'
 import { Pawl } from 'pawl/client'
 import { startStack } from 'pawl/testing'
@@ -7,13 +8,13 @@ import { bundleFloor } from './turn/floor-bundle.ts'
 import { turnsOf } from './turn/history.ts'
 import { readTurnOptions, type TurnOptions } from './turn/options.ts'
 import { head, type HistoryBytesPerTurn, historyLines, jsonLine, type Measured, row } from './turn/report.ts'
-import { AGENT, MODEL_ACTIVITY, TASK_QUEUE } from './turn/work.ts'
+import { AGENT, type Effect, MODEL_ACTIVITY, TASK_QUEUE } from './turn/work.ts'
 import { startSupervised, startWorkers, type Stop, type WorkerSetting } from './turn/workers.ts'
 
 type Side = 'floor' | 'pawl'
 type Setup = Pick<Measured, 'processes' | 'eager' | 'workers'>
 
-/** The first of the set-ups, to which the reported ratio refers. */
+/** The set-up of the long session. */
 const HEADLINE: Setup = { processes: 1, eager: 'on', workers: 'unsupervised' }
 const SETUPS: readonly Setup[] = [
   HEADLINE,
@@ -41,22 +42,26 @@ export async function run(args: string[]): Promise<void> {
   // With --json, the machine-readable line is the only one on standard output.
   const say = (line: string) => void (options.output === 'json' ? process.stderr : process.stdout).write(`${line}\n`)
   process.env.BENCH_RESULT_BYTES = String(options.resultBytes)
-  process.env.BENCH_EFFECT = options.effect
   await withBench(async (bench) => {
     say(
-      `${options.rounds} rounds of ${options.turns} turns, a tool with the effect ${options.effect}, ${options.resultBytes} bytes a result; median ± half the distance of the quartiles\n`,
+      `${options.rounds} rounds of ${options.turns} turns, ${options.resultBytes} bytes a result; median ± half the distance of the quartiles`,
     )
-    say(head())
-    const measured: Measured[] = []
-    for (const setup of SETUPS) {
-      const one = await measure(bench, setup, options)
-      measured.push(one)
-      say(row(one))
+    const measured = new Map<Effect, Measured[]>()
+    for (const effect of options.effects) {
+      say(`\na tool with the effect ${effect}\n${head()}`)
+      process.env.BENCH_EFFECT = effect
+      const ofEffect: Measured[] = []
+      measured.set(effect, ofEffect)
+      for (const setup of SETUPS) {
+        const one = await measure(bench, setup, options)
+        ofEffect.push(one)
+        say(row(one))
+      }
     }
+    process.env.BENCH_EFFECT = options.effects[0]
     const bytes = await historyBytes(bench, options)
-    for (const line of ['', ...historyLines(bytes)]) say(line)
-    const headline = measured[0]
-    if (options.output === 'json' && headline) process.stdout.write(`${jsonLine(headline, bytes)}\n`)
+    for (const line of ['', ...historyLines(bytes), `load average ${loadavg()[0]?.toFixed(1)}`]) say(line)
+    if (options.output === 'json') process.stdout.write(`${jsonLine(measured, bytes)}\n`)
   })
 }
 

@@ -2,13 +2,13 @@
 import { defineAgent, defineTool, defineWorker } from 'pawl'
 import { scripted } from 'pawl/testing'
 import { z } from 'zod'
-import { AGENT, askFor, fill } from './work.ts'
+import { AGENT, askFor, type Effect, fill } from './work.ts'
 
 const tool = defineTool({
   name: 'fill',
   description: 'Answers with filling.',
   input: z.object({ turn: z.number() }),
-  effect: process.env.BENCH_EFFECT === 'idempotent' ? 'idempotent' : 'read',
+  effect: (process.env.BENCH_EFFECT ?? 'read') as Effect,
   execute: () => fill(),
 })
 

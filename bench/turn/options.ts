@@ -1,5 +1,6 @@
 // The options of `npm run bench -- turn`.
 import { parseArgs } from 'node:util'
+import { type Effect, EFFECTS } from './work.ts'
 
 export interface TurnOptions {
   output: 'table' | 'json'
@@ -9,13 +10,13 @@ export interface TurnOptions {
   rounds: number
   /** Bytes of a tool's result. */
   resultBytes: number
-  /** What pawl's tool does: reads ride on the model call once the tool has proved to be quick. */
-  effect: 'read' | 'idempotent'
+  /** The effects of pawl's tool, one after another. */
+  effects: Effect[]
   /** Turns of the long session whose history is measured. */
   historyTurns: number
 }
 
-const HELP = `npm run bench -- turn [--json] [--turns 100] [--rounds 5] [--bytes 1000] [--effect read|idempotent] [--history-turns 1000]`
+const HELP = `npm run bench -- turn [--json] [--turns 100] [--rounds 5] [--bytes 1000] [--effect read,idempotent,external] [--history-turns 1000]`
 
 /** Reads the options, or says what they are and ends the process. */
 export function readTurnOptions(args: string[]): TurnOptions {
@@ -29,7 +30,9 @@ export function readTurnOptions(args: string[]): TurnOptions {
     turns: positive('turns', turns),
     rounds: positive('rounds', rounds),
     resultBytes: positive('bytes', bytes),
-    effect: effect === 'read' || effect === 'idempotent' ? effect : refuse(`--effect takes read or idempotent, not "${effect}".`),
+    effects: effect
+      .split(',')
+      .map((name) => EFFECTS.find((one) => one === name) ?? refuse(`--effect takes ${EFFECTS.join(', ')}, not "${name}".`)),
     historyTurns: Math.max(positive('history-turns', historyTurns), 1_000),
   }
 }
@@ -44,7 +47,7 @@ function parse(args: string[]) {
         turns: { type: 'string', default: '100' },
         rounds: { type: 'string', default: '5' },
         bytes: { type: 'string', default: '1000' },
-        effect: { type: 'string', default: 'read' },
+        effect: { type: 'string', default: EFFECTS.join(',') },
         'history-turns': { type: 'string', default: '1000' },
       },
     }).values

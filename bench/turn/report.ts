@@ -1,5 +1,6 @@
 // The output of the benchmark: a table for people, one line for machines.
 import type { Sample } from '../statistics.ts'
+import type { Effect } from './work.ts'
 
 /** One set-up, measured: milliseconds per turn. */
 export interface Measured {
@@ -44,12 +45,12 @@ export function historyLines(bytes: HistoryBytesPerTurn): string[] {
   return ['history bytes a turn:', ...stages, `  at 1,000 turns ${(bytes['1000'].all / bytes['10'].all).toFixed(3)} of what it is at 10`]
 }
 
-/** The line that `--json` prints, for the first set-up. */
-export function jsonLine({ floor, pawl, ratio }: Measured, bytes: HistoryBytesPerTurn): string {
+/** The line that `--json` prints: the ratios of each effect by set-up, and the history of a session whose tool has the first effect. */
+export function jsonLine(measured: ReadonlyMap<Effect, readonly Measured[]>, bytes: HistoryBytesPerTurn): string {
+  const ratiosOf = (all: readonly Measured[]) =>
+    Object.fromEntries(all.map(({ processes, eager, workers, ratio }) => [`${processes} ${eager} ${workers}`, round(ratio.median, 3)]))
   return JSON.stringify({
-    floorMsPerTurn: round(floor.median, 2),
-    pawlMsPerTurn: round(pawl.median, 2),
-    ratio: round(ratio.median, 3),
+    ratios: Object.fromEntries([...measured].map(([effect, all]) => [effect, ratiosOf(all)])),
     historyBytesPerTurn: Object.fromEntries(Object.entries(bytes).map(([turns, { all }]) => [turns, Math.round(all)])),
   })
 }

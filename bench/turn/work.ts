@@ -8,6 +8,10 @@ export const TASK_QUEUE = { floor: 'bench-floor', pawl: 'bench-pawl' } as const
 export const MODEL_ACTIVITY = { floor: 'model', pawl: 'callModel' } as const
 export const AGENT = 'bench'
 
+/** What pawl's tool may do: BENCH_EFFECT in the worker processes. Reads ride on the model call once the tool has proved to be quick. */
+export const EFFECTS = ['read', 'idempotent', 'external'] as const
+export type Effect = (typeof EFFECTS)[number]
+
 /** A workflow interceptor that disables eager dispatch, for either side. */
 export const NO_EAGER = fileURLToPath(new URL('./no-eager.ts', import.meta.url))
 
