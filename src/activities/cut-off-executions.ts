@@ -189,6 +189,7 @@ function storedIn(store: Store, sessionId: string, head: StoredHead | null): Eve
         from = page.at(-1)?.seq ?? upTo
       }
     },
+    state: () => store.state(sessionId),
   }
 }
 

@@ -1,14 +1,16 @@
 // Reads executions that have ended from their raw histories: what they received and what their activities answered, whether or not a worker
 // can replay them.
 import type { Client } from '@temporalio/client'
-import type { ExecuteToolInput, PriorAnswer, PriorRequest, RepeatedRequests, Succession } from '../calls/activities.ts'
+import type { PriorAnswer, PriorRequest, RepeatedRequests, Succession } from '../calls/activities.ts'
 import { type HistoryEvent, isOfWorkflow, newestFirst, watermarkIn } from '../connect/histories.ts'
 import type { SessionEvent } from '../session/events.ts'
-import { isObject, jsonBytes } from '../session/json.ts'
+import { isObject } from '../session/json.ts'
 import { type Continuation, SIGNALS, UPDATES, workflowIdOf } from '../session/protocol/protocol.ts'
+import type { SessionState } from '../session/state.ts'
 import { alreadyStored, isOfRequest } from './already-stored.ts'
 import { activitiesIn, type Activity, answersIn, finalAnswerIn, loadedBy, watermarkBefore } from './answered.ts'
 import { historyOf, isReset, resetIn, startedOf, startIn } from './history-payloads.ts'
+import { lostWith, withoutFailures } from './placeable.ts'
 import {
   closingOf,
   completedIn,
@@ -27,9 +29,6 @@ export interface UnstoredPast {
   answers: PriorAnswer[]
   lost: string | undefined
 }
-
-/** One result of an activity carries the answers to the session that continues. */
-const MAX_ANSWERS_BYTES = 1_500_000
 
 /**
  * How far an execution was when it was ended. `unbegun`: it has never completed a workflow task, so it made no events; `reset`: neither has
@@ -88,6 +87,8 @@ export interface EventsInStore {
   areOthers?: boolean
   /** Those above a `seq`. */
   after(seq: number): AsyncIterable<SessionEvent>
+  /** The session that they make; null if they cannot be read. */
+  state(): Promise<SessionState | null>
 }
 
 /** Reads what an ended execution received, and what its activities answered, after the newest stored event of the session was made. */
@@ -117,11 +118,10 @@ export async function readUnstored(sessionId: string, executionId: string, event
   const requests = await Promise.all(left.map((one) => passedOn(one, executionId, client)))
   const received = [...(mistaken ? await readMistaken(sessionId, mistaken, client) : []), ...requests]
   const unanswered = activities.filter(({ at, endedAt }) => at > newest || endedAt === undefined || endedAt > newest)
-  const answers = [...inheritedBy(carried, loaded), ...(await answersIn(unanswered, client))]
-  const scheduled = unanswered.filter(({ at }) => at > newest)
-  const lost =
-    newest < 0 && carriedUpTo > stored ? 'events that an earlier execution passed on to it' : lostWith(received, scheduled, answers)
-  return { received, answers, lost }
+  const answers = withoutFailures([...inheritedBy(carried, loaded), ...(await answersIn(unanswered, client))])
+  if (newest < 0 && carriedUpTo > stored) return { received, answers, lost: 'events that an earlier execution passed on to it' }
+  const known = stored > 0 ? await events.state() : undefined
+  return { received, answers, lost: lostWith(received, { activities: unanswered, since: newest }, answers, known) }
 }
 
 /** Whether the stored events are of another past than those of which these activities know. */
@@ -255,30 +255,3 @@ async function doneOf(
   }
   return alreadyStored(await Promise.all(received.map((one) => requestIn(one, client))), events)
 }
-
-/**
- * What a session that continues with these would lose: effects must not be repeated, nor decisions of clients vanish. Calls that the stored
- * events do not name can be made anew only in the first run that follows, if nothing but messages and decisions came in between.
- */
-function lostWith(received: readonly PriorRequest[], scheduled: readonly Activity[], answers: readonly PriorAnswer[]): string | undefined {
-  if (scheduled.some(({ name }) => name === 'loadFork')) return 'events of the session that it forked'
-  if (jsonBytes(answers) > MAX_ANSWERS_BYTES) return 'results of calls that are too large to pass on'
-  const runs = answers.flatMap((answer) => (answer.of === 'model' && answer.result.kind === 'completed' ? [answer.run] : []))
-  const isOfAnother = scheduled.some(
-    ({ name, input }) => name === 'executeTool' && runs.some((run) => run < (input as ExecuteToolInput).run),
-  )
-  const isNew = scheduled.some(
-    ({ name, input }) =>
-      name === 'executeTool' && answers.some((answer) => answer.of === 'model' && isOfTurn(answer, input as ExecuteToolInput)),
-  )
-  return isOfAnother || (isNew && !received.every(keepsRun)) ? 'tool calls' : undefined
-}
-
-/** Whether runs and calls have the same numbers after the request as without it. */
-function keepsRun({ kind, name }: PriorRequest): boolean {
-  return kind === 'signal' ? name !== SIGNALS.interrupt : kind === 'update' && DECISIONS.includes(name)
-}
-
-const DECISIONS: readonly string[] = [UPDATES.approve, UPDATES.deny, UPDATES.answer, UPDATES.resolve]
-
-const isOfTurn = (one: { run: number; turn: number }, { run, turn }: ExecuteToolInput): boolean => one.run === run && one.turn === turn

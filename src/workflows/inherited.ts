@@ -75,7 +75,7 @@ const MAY_HAVE_BEEN_MADE = 'The workflow that made this call could not continue,
 
 /**
  * Messages that arrived later may be part of a turn that had not begun, and the model has not seen them: its answer counts only if calls
- * followed from it. A call counts if the session knows it, or will know it from such an answer.
+ * followed from it, in its turn or in a later one of its run. A call counts if the session knows it, or will know it from such an answer.
  */
 function isUsable(answers: readonly PriorAnswer[], state: SessionState | undefined): (one: PriorAnswer) => boolean {
   const { run, turn, phase, calls = [] } = state?.current ?? {}
@@ -85,11 +85,17 @@ function isUsable(answers: readonly PriorAnswer[], state: SessionState | undefin
     // An earlier execution has used it.
     if (one.run < newest || (one.run === newest && run === undefined)) return false
     if (turnsWithCalls.has(turnOf(one))) return true
+    if (one.of === 'model' && one.result.kind === 'completed' && hasCallsAfter(answers, one)) return true
     return one.of === 'call' ? calls.some(({ callId }) => callId === one.callId) : one.run === run && one.turn === turn && phase === 'model'
   }
 }
 
 const turnOf = ({ run, turn }: PriorAnswer): string => `${run}/${turn}`
+
+/** The model had paused, or another hook or an output that was missing had it continue. */
+function hasCallsAfter(answers: readonly PriorAnswer[], { run, turn }: PriorAnswer): boolean {
+  return answers.some((one) => hasCalls(one) && one.run === run && one.turn > turn)
+}
 
 function hasCalls(answer: PriorAnswer): boolean {
   return answer.of === 'model' && answer.result.kind === 'completed' && answer.result.calls.length > 0

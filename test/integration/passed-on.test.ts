@@ -3,11 +3,12 @@
 import { randomUUID } from 'node:crypto'
 import { type Agent, ModelError } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
+import type { ScriptedAnswer } from 'pawl/testing'
 import { afterAll, afterEach, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
 import { approvalStage, digestOf, once, pendingOf } from '../support/approvals.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { type Played, saidIn, type Stage, stage } from '../support/scenes.ts'
+import { type Played, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
 import { OTHER_BUILD } from '../support/other-build.ts'
 import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
@@ -46,9 +47,9 @@ async function startNewBuild(agent: Agent, healAfter: '1s' | false = '1s'): Prom
 }
 
 /** A session with one answered message, after which Postgres went away. */
-async function beforeTheOutage(): Promise<Played> {
+async function beforeTheOutage(model: Scene['model'] = () => 'hello'): Promise<Played> {
   const postgres = await startOldBuild(player.agent)
-  const played = player.play(here.pawl, { model: () => 'hello' })
+  const played = player.play(here.pawl, { model })
   await (await played.session.send('one')).result(TIMEOUT)
   await until('it is stored', () => isStored(played.id, 'idle'))
   await postgres.close()
@@ -235,4 +236,18 @@ it('a reset of a history that no worker can replay keeps what came before a roll
   })
   await (await played.session.send('four')).result(TIMEOUT)
   expect(heardBy(played)).toEqual(['one', 'three', 'four'])
+})
+
+it('an effect that followed an answer in which the model had paused does not happen again', LIMIT, async () => {
+  const scripts: ScriptedAnswer[] = [
+    'hello',
+    { content: [{ type: 'text', text: 'one moment' }], stopReason: 'pause_turn' },
+    [use('pay', 'rent')],
+  ]
+  const played = await beforeTheOutage(() => scripts.shift() ?? 'paid')
+  await (await played.session.send('two')).result(TIMEOUT)
+  await startNewBuild(player.agent)
+  scripts.push([use('pay', 'rent')])
+  await (await played.session.send('three')).result(TIMEOUT)
+  expect(played.entries.map(({ tool, callId }) => `${tool} ${callId}`)).toEqual(['pay t_2_2_0'])
 })

@@ -4,6 +4,7 @@ import { defaultPayloadConverter } from '@temporalio/common'
 import { describe, expect, it } from 'vitest'
 import { type EventsInStore, readRepeated, readUnstored } from '../../../src/activities/raw-histories.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
+import type { SessionState } from '../../../src/session/state.ts'
 import type { HistoryEvent } from '../../../src/connect/histories.ts'
 
 const payloads = (...values: unknown[]) => ({ payloads: values.map((value) => defaultPayloadConverter.toPayload(value)) })
@@ -50,6 +51,13 @@ function readWith(stored: number, known: readonly object[], ...events: HistoryEv
   return readUnstored('s', 'e', ...sources(stored, known, events))
 }
 
+/** `state`: the stored session. */
+async function lostIn(stored: number, state: object, ...events: HistoryEvent[]): Promise<string | undefined> {
+  const [known, client] = sources(stored, [], events)
+  const { lost } = await readUnstored('s', 'e', { ...known, state: async () => state as SessionState }, client)
+  return lost
+}
+
 function repeatedIn(stored: number, known: readonly object[], ...events: HistoryEvent[]) {
   return readRepeated({ sessionId: 's', executionId: 'e', after: undefined }, ...sources(stored, known, events))
 }
@@ -64,7 +72,7 @@ function sources(stored: number, known: readonly object[], events: readonly Hist
   const after = async function* (seq: number) {
     yield* storedEvents.filter((event) => event.seq > seq)
   }
-  return [{ upTo: stored, after }, client]
+  return [{ upTo: stored, after, state: async () => null }, client]
 }
 
 const namesOf = ({ received }: Awaited<ReturnType<typeof read>>) => received.map(({ name }) => name)
@@ -295,6 +303,16 @@ describe('the answers', () => {
   })
 })
 
+it('an error that the session left in the same turn is passed on as a failed attempt, so that no message begins another turn', async () => {
+  const failed = { kind: 'failed', code: 'down', reason: 'It is down.', failed: [{ attempt: 1 }] }
+  const history = [started({}), asks(1, 1, 3), ended(2, failed), asks(1, 1, 5)]
+  expect((await read(3, ...history)).answers).toMatchObject([{ result: failed }])
+  expect((await read(3, ...history, ended(4, requested))).answers).toMatchObject([
+    { result: { kind: 'again', afterMs: 0, failed: [{ attempt: 1 }] } },
+    { result: requested },
+  ])
+})
+
 describe('what an execution had itself from one before it', () => {
   const approve = { kind: 'update', name: 'approve', details: { callId: 't_1_1_0' }, id: 'u1' }
   const message = { kind: 'signal', name: 'message', details: { messageId: 'a', content: 'x' } }
@@ -341,6 +359,43 @@ describe('a session would lose', () => {
       uses(3, 1, 12),
     ]
     expect((await read(4, ...second)).lost).toBe('tool calls')
+  })
+
+  const IDLE = { status: 'idle', error: null, run: 1, current: null }
+  const asking = (turn: number) => ({ status: 'running', error: null, run: 1, current: { run: 1, turn, phase: 'model' } })
+
+  it('a session would lose the unstored calls of a run whose message could join the one before, however that one ended', async () => {
+    const calls = [asks(3, 1, 8), ended(4, requested), uses(3, 1, 11)] as const
+    const failed = { kind: 'failed', code: 'down', reason: 'It is down.' }
+    for (const result of [failed, { kind: 'interrupted' }, { kind: 'stopped', hook: 'guard', reason: 'no' }]) {
+      const history = [started({}), asks(2, 1, 6), ended(2, result), ...calls]
+      expect(await lostIn(4, IDLE, ...history)).toBe('tool calls')
+      // The next run is the one of the calls.
+      expect(await lostIn(7, { ...IDLE, run: 2 }, ...history)).toBeUndefined()
+    }
+    // A message whose deadline had passed had a run of which the history shows nothing.
+    expect(await lostIn(4, IDLE, started({}), asks(3, 1, 8), ended(2, requested), uses(3, 1, 11))).toBe('tool calls')
+  })
+
+  it('a session would lose unstored calls after a turn that has no answer, unless it is the one in which the model is being asked', async () => {
+    const failed = { kind: 'failed', code: 'down', reason: 'It is down.' }
+    const history = [started({}), asks(1, 1, 3), ended(2, failed), asks(1, 2, 6), ended(4, requested), uses(1, 2, 9)]
+    expect(await lostIn(4, asking(1), ...history)).toBeUndefined()
+    expect(await lostIn(2, { ...IDLE, run: 0 }, ...history)).toBe('tool calls')
+    // A message takes part in the recovery, but not in what followed if its time came first.
+    const waiting = { ...asking(1), status: 'error', error: { strategy: 'continue_run', nextAttemptAt: 1 } }
+    expect(await lostIn(4, waiting, ...history)).toBe('tool calls')
+    const paused = [started({}), asks(1, 1, 3), ended(2, { kind: 'completed', calls: [] }), ...history.slice(3)]
+    expect(await lostIn(2, { ...IDLE, run: 0 }, ...paused)).toBeUndefined()
+  })
+
+  it('answers that an execution had from one before it, and has used, do not make the calls of a later run unplaceable', async () => {
+    const answers = [{ of: 'model', run: 1, turn: 1, result: requested }]
+    const loaded = [started({}), scheduled('loadSession', {}), ended(2, { found: true, answers })] as const
+    const history = [...loaded, asks(2, 1, 9), ended(4, requested), uses(2, 1, 12)]
+    expect(
+      await lostIn(9, { ...IDLE, status: 'running', run: 2, current: { run: 2, turn: 1, phase: 'model' } }, ...history),
+    ).toBeUndefined()
   })
 
   it('a session would lose unstored calls between which more than messages arrived', async () => {

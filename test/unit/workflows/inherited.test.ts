@@ -33,10 +33,11 @@ describe('a model call', () => {
     expect(inherited.model(1, 1)).toBeUndefined()
   })
 
-  it('a model call of a turn that is not stored uses the earlier answer only if calls followed', () => {
-    const inherited = inherit([answer(2, 0), answer(3, 1)], sessionIn('tools'))
-    expect(inherited.model(1, 2)).toBeUndefined()
+  it('a model call of a turn that is not stored uses the earlier answer only if calls followed, in this turn or a later one', () => {
+    const inherited = inherit([answer(2, 0), answer(3, 1), answer(4, 0)], sessionIn('tools'))
+    expect(inherited.model(1, 2)).toBeDefined()
     expect(inherited.model(1, 3)).toBeDefined()
+    expect(inherited.model(1, 4)).toBeUndefined()
   })
 })
 

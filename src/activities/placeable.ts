@@ -1,0 +1,104 @@
+// Whether a session that continues without a part of its events makes the calls of that part again, with the same ids: only then are they
+// recognised, and nothing happens twice.
+import type { CallModelInput, ExecuteToolInput, PriorAnswer, PriorRequest } from '../calls/activities.ts'
+import { isRunInProgress } from '../session/decide.ts'
+import { defined } from '../session/defined.ts'
+import { jsonBytes } from '../session/json.ts'
+import { SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
+import type { SessionState } from '../session/state.ts'
+import type { Activity } from './answered.ts'
+
+/** One result of an activity carries the answers to the session that continues. */
+const MAX_ANSWERS_BYTES = 1_500_000
+
+/** Activities whose end is not stored. Those scheduled after `since` are not stored at all. */
+interface Unstored {
+  activities: readonly Activity[]
+  since: number
+}
+
+interface TurnOf {
+  run: number
+  turn: number
+}
+
+/**
+ * What a session that continues with these would lose: effects must not be repeated, nor decisions of clients vanish. Calls that the stored
+ * events do not name can be made anew only in the first run that follows, if nothing but messages and decisions came in between. `state`:
+ * the session as stored; undefined if nothing is stored, null if it cannot be read.
+ */
+export function lostWith(
+  received: readonly PriorRequest[],
+  { activities, since }: Unstored,
+  answers: readonly PriorAnswer[],
+  state: SessionState | null | undefined,
+): string | undefined {
+  const scheduled = activities.filter(({ at }) => at > since)
+  if (scheduled.some(({ name }) => name === 'loadFork')) return 'events of the session that it forked'
+  if (jsonBytes(answers) > MAX_ANSWERS_BYTES) return 'results of calls that are too large to pass on'
+  const calls = scheduled.filter(({ name }) => name === 'executeTool')
+  const isNew = calls.some(({ input }) => answers.some((one) => one.of === 'model' && isSameTurn(one, input as ExecuteToolInput)))
+  const areMadeAgain = calls.every((call) => isMadeAgain(call, scheduled, answers, state))
+  return !areMadeAgain || (isNew && !received.every(keepsRun)) ? 'tool calls' : undefined
+}
+
+/** Whether runs and calls have the same numbers after the request as without it. */
+function keepsRun({ kind, name }: PriorRequest): boolean {
+  return kind === 'signal' ? name !== SIGNALS.interrupt : kind === 'update' && DECISIONS.includes(name)
+}
+
+const DECISIONS: readonly string[] = [UPDATES.approve, UPDATES.deny, UPDATES.answer, UPDATES.resolve]
+
+/**
+ * Whether the session gets to the call with the same numbers. All messages are there from the beginning, so a run that ended without calls
+ * may take those of the next one, and a turn without an answer those of the next turn: the model would be asked for the calls again.
+ */
+function isMadeAgain(
+  { at, input }: Activity,
+  scheduled: readonly Activity[],
+  answers: readonly PriorAnswer[],
+  state: SessionState | null | undefined,
+): boolean {
+  const call = input as ExecuteToolInput
+  const { first, last } = followingRuns(state)
+  if (call.run > last) return false
+  const answered = answers.flatMap((one) => (one.of === 'model' && one.result.kind === 'completed' && one.run >= first ? [one] : []))
+  if (answered.some(({ run }) => run < call.run)) return false
+  const asked = scheduled.filter((one) => one.name === 'callModel' && one.at < at).map((one) => one.input as CallModelInput)
+  return asked.every((turn) => {
+    return isSameTurn(turn, call) || isBeingAsked(state, turn) || answered.some((one) => isSameTurn(one, turn))
+  })
+}
+
+/** The runs in which the session can be next. */
+function followingRuns(state: SessionState | null | undefined): { first: number; last: number } {
+  if (state === null) return { first: 0, last: Number.POSITIVE_INFINITY }
+  const { run, error = null } = state ?? { run: 0 }
+  if (!state || !isRunInProgress(state)) return { first: run + 1, last: run + 1 }
+  // Whether a message took part in the attempt that left the error is not known.
+  return { first: run, last: error?.nextAttemptAt === undefined ? run + 1 : 0 }
+}
+
+/** Whether the stored session waits for the model in this turn: whatever answer there is, is inherited. */
+function isBeingAsked(state: SessionState | null | undefined, turn: TurnOf): boolean {
+  const { status, current } = state ?? {}
+  return status === 'running' && current?.phase === 'model' && isSameTurn(current, turn)
+}
+
+const isSameTurn = (one: TurnOf, { run, turn }: TurnOf): boolean => one.run === run && one.turn === turn
+
+/**
+ * An answer that followed in the same turn shows that the session left its error. It does not enter it again, because a message that arrives
+ * meanwhile would begin another turn.
+ */
+export function withoutFailures(answers: readonly PriorAnswer[]): PriorAnswer[] {
+  return answers.map((one, place) => {
+    if (one.of !== 'model' || one.result.kind !== 'failed') return one
+    const isAnswered = answers
+      .slice(place)
+      .some((later) => later.of === 'model' && isSameTurn(later, one) && later.result.kind === 'completed')
+    if (!isAnswered) return one
+    const { failed, facts, spent, hooks } = one.result
+    return { ...one, result: { kind: 'again', afterMs: 0, ...defined({ failed, facts, spent, hooks }) } }
+  })
+}
