@@ -61,7 +61,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
       const { historyLength, historySize } = workflowInfo()
       // The next step of this execution handles a pending stop, and this execution must answer rollbacks, forks and decisions in progress.
       if (!requestsFinished() || inheritsTooMuch()) return false
-      if ((historyLength < dueEvents && historySize < dueBytes) || stopping.isRequested()) return false
+      if ((historyLength < dueEvents && historySize < dueBytes) || stopping.isComing()) return false
       if (mustWait() || flushing.isDrained() || triedAt === 0) return true
       if (storedThen !== undefined && flushing.storedSeq() <= storedThen) return false
       return historyLength >= triedAt + BETWEEN_TRIES * dueEvents
@@ -120,7 +120,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
 
   /** There is no await between this check and the call, so later events are carried over or this execution proceeds. */
   function continueIfClean({ state, at }: Snapshot): Promise<never> | undefined {
-    if (!requestsFinished() || stopping.isRequested()) return undefined
+    if (!requestsFinished() || stopping.isComing()) return undefined
     const tail = journal.since(at.seq)
     if (jsonBytes(tail) > MAX_TAIL_BYTES) return undefined
     const { settings } = start

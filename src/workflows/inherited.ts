@@ -17,6 +17,8 @@ export interface Inheritance {
   settle(journal: Journal, calls: readonly CallState[]): void
   /** Whether answers are left for this turn of the run or for later ones. */
   isAheadOf(run: Pick<RunState, 'run' | 'turn'>): boolean
+  /** Whether the session has got to what no answer is left for. */
+  isUsedUp(): boolean
   /** What the next execution of the session inherits. */
   left(): readonly PriorAnswer[]
 }
@@ -38,6 +40,7 @@ export function continueInheriting({ inherited = [] }: Pick<Continuation, 'inher
 
 function inheriting(unused: readonly PriorAnswer[]): Inheritance {
   const left = [...unused]
+  let hasMissed = false
 
   function take<O extends PriorAnswer['of']>(
     of: O,
@@ -47,17 +50,24 @@ function inheriting(unused: readonly PriorAnswer[]): Inheritance {
     return at < 0 ? undefined : (left.splice(at, 1)[0] as PriorAnswer & { of: O })
   }
 
+  /** An answer that the session asks for. */
+  function noted<T>(answer: T | undefined): T | undefined {
+    hasMissed ||= answer === undefined
+    return answer
+  }
+
   const takeCall = (callId: string) => take('call', (one) => one.callId === callId)
 
   return {
     left: () => left,
+    isUsedUp: () => hasMissed || left.length === 0,
     isAheadOf: ({ run, turn }) => left.some((one) => one.run === run && one.turn >= turn),
     model(run, turn) {
-      const answer = take('model', (one) => one.run === run && one.turn === turn)
+      const answer = noted(take('model', (one) => one.run === run && one.turn === turn))
       return answer && Promise.resolve(answer.result)
     },
     call(callId) {
-      const answer = takeCall(callId)
+      const answer = noted(takeCall(callId))
       if (!answer) return undefined
       return answer.result ? Promise.resolve(answer.result) : Promise.reject(new EndedBefore(MAY_HAVE_BEEN_MADE))
     },

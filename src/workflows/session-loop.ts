@@ -144,7 +144,7 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
       const { run, turn, takes } = decision
       // A run that is about to be stopped accepts only its opening message. Messages that no model sees open the next run.
       const opener = journal.state.current?.messageId
-      const seen = session.stopping.isRequested() ? takes.filter((messageId) => messageId === opener) : takesNow(session, takes)
+      const seen = session.stopping.isComing() ? takes.filter((messageId) => messageId === opener) : takesNow(session, takes)
       journal.append({ type: 'turn_started', run, turn, takes: seen })
       return
     }

@@ -7,6 +7,7 @@ import type { Start } from '../session/protocol/start.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
 import { hasRunInProgress, nextStep, type Session, stopDetails } from './open-session.ts'
 import type { ExecutionOpening } from './opening/opening.ts'
+import type { Stop } from './stopping.ts'
 import { uuid4 } from '@temporalio/workflow'
 import { shortHash } from '../session/digest.ts'
 import { checkMessage } from '../session/protocol/incoming.ts'
@@ -77,7 +78,7 @@ function acceptMessage(session: Session, raw: unknown): void {
   const message = receive(journal, raw)
   // A run that has not begun is not interrupted: it will see this message, too.
   if (message?.interrupt && hasRunInProgress(session))
-    stopping.request({ why: 'interrupt', reason: REPLACED, ...defined({ by: message.by }) })
+    stopOnceCaughtUp(session, { why: 'interrupt', reason: REPLACED, ...defined({ by: message.by }) })
   // A step in progress must not delay the deadline.
   if (message?.deadlineMs !== undefined) alarms.follow()
   // No model call is about to store the message, because one is in progress and may take long, or because the message was rejected.
@@ -93,9 +94,15 @@ function receiveLateResult(session: Session, raw: unknown): void {
 export function interrupt(execution: CurrentExecution, details: StopSignal, signal?: number): void {
   const stop = (session: Session): void => {
     // An accepted message counts as having a run, even just before that run starts.
-    if (hasRunInProgress(session) || nextStep(session) === 'start_run') session.stopping.request({ why: 'interrupt', ...details })
+    if (hasRunInProgress(session) || nextStep(session) === 'start_run') stopOnceCaughtUp(session, { why: 'interrupt', ...details })
   }
   whenOpen(execution, stop, signal)
+}
+
+/** What the run had done in an execution that could not be replayed is recorded first: it has happened. */
+function stopOnceCaughtUp(session: Session, stop: Stop): void {
+  const { stopping, inherited } = session
+  stopping.requestOnce(() => inherited.isUsedUp() || (nextStep(session) === 'wait' && !session.catchesUp), stop)
 }
 
 /** A workflow that an operator cancelled closes as if a client had requested it, so that nothing is lost. */

@@ -1,5 +1,5 @@
 // Stops the current run: by an interrupt, or by its deadline.
-import { CancellationScope } from '@temporalio/workflow'
+import { CancellationScope, condition } from '@temporalio/workflow'
 import { hintStop } from './journal.ts'
 
 /** Why a run is being stopped. */
@@ -11,8 +11,12 @@ export interface Stopping {
   isActive(): boolean
   /** Whether a requested stop has not taken effect yet. */
   isRequested(): boolean
+  /** Whether the run will be stopped, now or later. */
+  isComing(): boolean
   /** Stops the current step, or the next one before it begins. */
   request(stop: Stop): void
+  /** The same, once `isDue`, unless the run ends before. */
+  requestOnce(isDue: () => boolean, stop: Stop): void
   /** Runs one step. Returns why it was stopped, or undefined if it was not. */
   step(body: () => Promise<void>): Promise<Stop | undefined>
   /** Discards a pending stop, because the run has ended and its stop must not affect the next run. */
@@ -22,6 +26,7 @@ export interface Stopping {
 /** Starts the stopping of one execution's runs. */
 export function startStopping(): Stopping {
   let stop: Stop | undefined
+  let postponed: Stop | undefined
   let active: CancellationScope | undefined
 
   function request(cause: Stop): void {
@@ -34,7 +39,18 @@ export function startStopping(): Stopping {
   return {
     isActive: () => active !== undefined,
     isRequested: () => stop !== undefined,
+    isComing: () => stop !== undefined || postponed !== undefined,
     request,
+    requestOnce(isDue, cause) {
+      if (isDue()) return request(cause)
+      if (postponed) return
+      postponed = cause
+      void condition(() => postponed !== cause || isDue()).then(() => {
+        if (postponed !== cause) return
+        postponed = undefined
+        request(cause)
+      })
+    },
     async step(body) {
       if (!stop) {
         active = new CancellationScope()
@@ -49,7 +65,7 @@ export function startStopping(): Stopping {
       return stopped
     },
     ended() {
-      stop = undefined
+      stop = postponed = undefined
     },
   }
 }

@@ -251,3 +251,25 @@ it('an effect that followed an answer in which the model had paused does not hap
   await (await played.session.send('three')).result(TIMEOUT)
   expect(played.entries.map(({ tool, callId }) => `${tool} ${callId}`)).toEqual(['pay t_2_2_0'])
 })
+
+it('an interrupt that arrives while the next execution loads the session does not lose what its run had done', LIMIT, async () => {
+  const scripts: ScriptedAnswer[] = ['hello', [use('pay', 'rent')], 'paid']
+  const played = await beforeTheOutage(() => scripts.shift() ?? 'hello')
+  const two = await played.session.send('two')
+  await two.result(TIMEOUT)
+  await worker?.stop()
+  const postgres = await startSlowProxy(inject('stack').databaseUrl)
+  onTestFinished(() => postgres.close())
+  worker = await here.startWorker({ agents: [player.agent], interceptors: OTHER_BUILD, healAfter: '1s', postgres: postgres.url })
+  postgres.delayMs = 1_000
+  const { runId: broken } = await workflowOf(played.id).describe()
+  const three = await played.session.send('three')
+  await until('the next execution begins', async () => (await workflowOf(played.id).describe()).runId !== broken, 60_000)
+  await played.session.interrupt({ reason: 'enough' })
+  postgres.delayMs = 0
+  await expect(three.result(TIMEOUT)).resolves.toMatchObject({ run: 3 })
+  const events = await eventsOf(played.session)
+  expect(ofType(events, 'tool_completed').map(({ callId }) => callId)).toEqual(['t_2_1_0'])
+  expect(ofType(events, 'run_interrupted').map(({ run, reason }) => [run, reason])).toEqual([[2, 'enough']])
+  expect(played.count('pay')).toBe(1)
+})

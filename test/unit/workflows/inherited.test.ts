@@ -41,6 +41,13 @@ describe('a model call', () => {
   })
 })
 
+it('a session has used up what it inherited once it asks for something else', () => {
+  const inherited = inherit([answer(1, 1), done('t_1_1_0')], sessionIn('model'))
+  expect([inherited.isUsedUp(), inherited.model(1, 1), inherited.isUsedUp()]).toEqual([false, expect.anything(), false])
+  expect([inherited.model(1, 2), inherited.isUsedUp()]).toEqual([undefined, true])
+  expect(inherit([]).isUsedUp()).toBe(true)
+})
+
 describe('a tool call', () => {
   it('a tool call that the session knows uses its earlier result; an unknown one only if its turn’s answer is inherited', async () => {
     const inherited = inherit(
