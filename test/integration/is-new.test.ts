@@ -75,6 +75,21 @@ describe('a message that is sent with isNew to a session that exists', () => {
     expect(logged).toContainEqual({ level: 'error', message: 'a session has two pasts: these events were set aside in stray_events' })
   })
 
+  it('an existing session that gets a message with isNew runs no read in a past that is not its own, however quick', async () => {
+    const looking = (request: ModelRequest) => {
+      const said = saidIn(request).at(-1) ?? ''
+      return request.turn > 1 ? 'seen' : Array.from({ length: said === 'many' ? 20 : 1 }, () => use('look', said))
+    }
+    const warm = player.play(here.pawl, { model: looking })
+    for (let round = 0; round < 3; round += 1) await (await warm.session.send('many')).result(TIMEOUT)
+    const { session, id, entries } = player.play(here.pawl, { model: looking })
+    await (await session.send('one')).result(TIMEOUT)
+    await session.close()
+    await here.workflowEnded(id)
+    await (await session.send('two', { isNew: true })).result(TIMEOUT)
+    expect(entries.map(({ callId }) => callId)).toEqual(['t_1_1_0', 't_2_1_0'])
+  })
+
   it('a message sent with isNew by several clients at once is answered once, and none of their messages is lost', async () => {
     const { session, count } = await closed()
     const runs = await Promise.all(['two', 'three', 'four'].map((text) => session.send(text, { isNew: true })))

@@ -51,9 +51,12 @@ function isSettled({ on }: Agent['slices'][number]): boolean {
   return Object.keys(on).every((type) => SETTLED.has(type as EventType))
 }
 
-/** Whether the model call of this job may have reads: its workflow accepts them, and no attempt before it was lost. */
-export function takesRides(job: Job, { rides, prior = noAttempts() }: CallModelInput): boolean {
-  return rides === true && !job.answer && !job.link.signal.aborted && !followsLoss(prior, job.attempt.failed)
+/**
+ * Whether the model call of this job may have reads: its workflow accepts them, no attempt before it was lost, and the store cannot turn out
+ * to have another past of the session.
+ */
+export function takesRides(job: Job, { rides, isNew, prior = noAttempts() }: CallModelInput): boolean {
+  return rides === true && !isNew && !job.answer && !job.link.signal.aborted && !followsLoss(prior, job.attempt.failed)
 }
 
 /** What the reads of a model call have in common. */
