@@ -401,6 +401,15 @@ describe('forks', () => {
   })
 })
 
+describe('a fork that is just beginning', () => {
+  it('a fork that has copied the erased past, but has no event of its own yet, is named in the report', async () => {
+    const { id } = await closed()
+    await store.flush(`${id}-copy`, 'another', await store.entries(id, { after: 0 }), { inherited: id })
+    expect((await here.pawl.erase(id, { by: 'ops' })).forks).toEqual([`${id}-copy`])
+    expect((await store.upkeep.erase({ sessionId: `${id}-copy`, by: 'ops', executions: [] }))?.parent).toBe(id)
+  })
+})
+
 describe('bad input', () => {
   it('a session that never existed is not found, and leaves no trace', async () => {
     await expect(here.pawl.erase('nobody-to-erase', { by: 'ops' })).rejects.toMatchObject({ code: 'session_not_found' })

@@ -212,6 +212,8 @@ async function append(
     }
     const { seq, digest } = segment.at(-1) ?? last
     last = { epoch, seq, digest }
+    // The event that says so is the fork's own, and comes after the copy: an erasure of the original must know of it before.
+    if (options.inherited !== undefined) projection.session.forkedFrom = { sessionId: options.inherited, seq }
     const apart = guarded ? await insertGuarded(tx, schema, fixed, checkpoints, segment) : []
     rows.errors.unshift(...apart.map(checkpointErrorRow))
     await writeSegment(tx, schema, {
