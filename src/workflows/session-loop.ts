@@ -42,9 +42,9 @@ export async function serve(open: Session, start: Start): Promise<void> {
   /** Work that a pause delays is done before the session closes. */
   const mayClose = (): boolean =>
     closing.wanted !== undefined && !open.catchesUp && (closing.wanted.when === 'now' || !isHeldUp(journal.state, alarms.due))
-  /** Whether nothing is to be done but to wait or to close. */
+  /** Whether nothing is to be done but to wait or to close. A run that an earlier execution has begun is recorded first. */
   const rests = (step: SessionStep): step is SessionStep & { do: 'wait' | 'start_run' } =>
-    step.do === 'wait' || (step.do === 'start_run' && closing.wanted?.when === 'now')
+    step.do === 'wait' || (step.do === 'start_run' && closing.wanted?.when === 'now' && open.inherited.isUsedUp())
   if (journal.base.seq > 0 && deadlinesInInbox(journal.state).length > 0) {
     // Messages may have passed their deadlines while no execution was running. Their alarms fire before this timer.
     alarms.follow()

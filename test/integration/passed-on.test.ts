@@ -2,7 +2,7 @@
 // does it once, and where it belongs.
 import { randomUUID } from 'node:crypto'
 import { type Agent, ModelError } from 'pawl'
-import type { SessionHandle } from 'pawl/client'
+import type { RunHandle, SessionHandle } from 'pawl/client'
 import type { ScriptedAnswer } from 'pawl/testing'
 import { afterAll, afterEach, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
 import { approvalStage, digestOf, once, pendingOf } from '../support/approvals.ts'
@@ -252,12 +252,13 @@ it('an effect that followed an answer in which the model had paused does not hap
   expect(played.entries.map(({ tool, callId }) => `${tool} ${callId}`)).toEqual(['pay t_2_2_0'])
 })
 
-it('an interrupt that arrives while the next execution loads the session does not lose what its run had done', LIMIT, async () => {
+/** A session whose next execution is still loading it: an effect of its second message is not stored, and a third one has been sent. */
+async function whileItLoads(): Promise<{ played: Played; three: RunHandle; loads(): void }> {
   const scripts: ScriptedAnswer[] = ['hello', [use('pay', 'rent')], 'paid']
   const played = await beforeTheOutage(() => scripts.shift() ?? 'hello')
-  const two = await played.session.send('two')
-  await two.result(TIMEOUT)
+  await (await played.session.send('two')).result(TIMEOUT)
   await worker?.stop()
+  scripts.push([use('pay', 'rent')])
   const postgres = await startSlowProxy(inject('stack').databaseUrl)
   onTestFinished(() => postgres.close())
   worker = await here.startWorker({ agents: [player.agent], interceptors: OTHER_BUILD, healAfter: '1s', postgres: postgres.url })
@@ -265,11 +266,29 @@ it('an interrupt that arrives while the next execution loads the session does no
   const { runId: broken } = await workflowOf(played.id).describe()
   const three = await played.session.send('three')
   await until('the next execution begins', async () => (await workflowOf(played.id).describe()).runId !== broken, 60_000)
+  return { played, three, loads: () => void (postgres.delayMs = 0) }
+}
+
+const madeIn = async ({ session }: Played): Promise<string[]> =>
+  ofType(await eventsOf(session), 'tool_completed').map(({ callId }) => callId)
+
+it('an interrupt that arrives while the next execution loads the session does not lose what its run had done', LIMIT, async () => {
+  const { played, three, loads } = await whileItLoads()
   await played.session.interrupt({ reason: 'enough' })
-  postgres.delayMs = 0
-  await expect(three.result(TIMEOUT)).resolves.toMatchObject({ run: 3 })
-  const events = await eventsOf(played.session)
-  expect(ofType(events, 'tool_completed').map(({ callId }) => callId)).toEqual(['t_2_1_0'])
-  expect(ofType(events, 'run_interrupted').map(({ run, reason }) => [run, reason])).toEqual([[2, 'enough']])
+  loads()
+  await three.settled(TIMEOUT)
+  expect((await madeIn(played))[0]).toBe('t_2_1_0')
+  const interrupted = ofType(await eventsOf(played.session), 'run_interrupted')
+  expect(interrupted.map(({ run, reason }) => [run, reason])).toEqual([[2, 'enough']])
+})
+
+it('a session that is cancelled while the next execution loads it does not lose what it had done', LIMIT, async () => {
+  const { played, three, loads } = await whileItLoads()
+  await workflowOf(played.id).cancel()
+  loads()
+  await until('it has closed', async () => (await workflowOf(played.id).describe()).status.name === 'COMPLETED', 60_000)
+  expect(await madeIn(played)).toEqual(['t_2_1_0'])
   expect(played.count('pay')).toBe(1)
+  await played.session.send('four')
+  await three.settled(TIMEOUT)
 })
