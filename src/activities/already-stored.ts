@@ -1,16 +1,16 @@
-// Which of the signals and updates of an execution have left their events in the store. A flush of many events is stored in parts, and a
-// part may end anywhere: what it contains must not be done again.
+// Finds which of an execution's signals and updates have events in the store. A flush of many events is stored in parts, and a part may end
+// anywhere. Requests whose events are stored must not be carried out again.
 import type { EventOf, SessionEvent } from '../session/events.ts'
 import { isObject } from '../session/json.ts'
 import { SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
 import { targetIn } from '../session/protocol/requests.ts'
 
-/** What any client or operator requested, decoded. */
+/** A decoded request of a client or operator. */
 export interface Request {
   kind: 'signal' | 'cancellation' | 'update'
   name: string
   details: unknown
-  /** Of an update. */
+  /** The update's id. */
   id?: string
 }
 
@@ -22,7 +22,7 @@ const ofCall =
   (event, { callId }) =>
     event.type === type && 'callId' in event && event.callId === callId && more(event)
 
-/** By update, whether the event is the one that carrying it out makes. Other updates may be repeated. */
+/** By name of update: whether an event is the one that the update makes. Other updates may be repeated. */
 const MADE_BY: Readonly<Record<string, IsOf>> = {
   [UPDATES.rollback]: (event, { target }) =>
     event.type === 'rolled_back' && !event.keepsRun && !event.again && isSame(event.target, targetIn(target)),
@@ -61,27 +61,29 @@ const OF_REQUESTS: ReadonlySet<SessionEvent['type']> = new Set([
   'session_closed',
 ])
 
-/** Whether the event says something about requests. */
 export function isOfRequest({ type }: SessionEvent): boolean {
   return OF_REQUESTS.has(type)
 }
 
-/** How a run begins and ends. */
+/** Events that begin and end runs. */
 const OF_RUNS: ReadonlySet<SessionEvent['type']> = new Set(['run_started', 'run_completed', 'run_interrupted'])
 
-/** The places of the requests, in the order in which they were received, whose events are among these. */
+/** The indexes of the requests whose events are among these. The requests are in the order in which they were received. */
 export function alreadyStored(requests: readonly Request[], events: readonly SessionEvent[]): ReadonlySet<number> {
   const left = [...events]
   const stored = new Map<number, number>()
 
-  /** Each event was made by one request. */
+  /** Each event belongs to one request. */
   function take(isIt: (event: SessionEvent) => boolean): number | undefined {
     const at = left.findIndex(isIt)
     return at < 0 ? undefined : left.splice(at, 1)[0]?.seq
   }
 
   const note = (place: number, seq: number | undefined): void => void (seq !== undefined && stored.set(place, seq))
-  /** The events of messages that were found, and of the newest rollback: it lets messages that it removed be sent again with their ids. */
+  /**
+   * The messages' events found so far, and the newest rollback: after a rollback, a client may send removed messages again with the same
+   * ids.
+   */
   const accepted = new Map<unknown, number>()
   let rolledBackAt = 0
 
@@ -89,12 +91,12 @@ export function alreadyStored(requests: readonly Request[], events: readonly Ses
     const { messageId } = details
     const seq = take((event) => isMessage(event, details))
     if (seq !== undefined) accepted.set(messageId, seq)
-    // The same message, sent once more, left no event.
+    // A duplicate of an accepted message made no event.
     const known = accepted.get(messageId)
     return seq ?? (messageId !== undefined && known !== undefined && known > rolledBackAt ? known : undefined)
   }
 
-  /** An update that was passed on says so itself, also if it changed nothing. */
+  /** The event of an update that was passed on names the update, even if the update changed nothing. */
   function ofUpdate({ name, id }: Request, details: Details): number | undefined {
     const passedOn = events.find((event): event is EventOf<'request_passed_on'> => event.type === 'request_passed_on' && event.id === id)
     if (passedOn?.code !== undefined) return passedOn.seq
@@ -117,7 +119,7 @@ export function alreadyStored(requests: readonly Request[], events: readonly Ses
     if (kind !== 'signal' || name !== SIGNALS.interrupt) continue
     const { reason } = isObject(details) ? (details as Details) : ({} as Details)
     const seq = take((event) => event.type === 'run_interrupted' && event.reason === reason)
-    // Signals are received in order, so a run that began after a later message was not the one to be interrupted.
+    // Signals arrive in order, so the signal was not meant for a run that began after a later message.
     const later = requests.findIndex((one, at) => at > place && one.kind === 'signal' && stored.has(at))
     const heardBy = stored.get(later) ?? Number.POSITIVE_INFINITY
     note(place, seq ?? events.find((event) => event.seq > heardBy && OF_RUNS.has(event.type))?.seq)
@@ -125,7 +127,7 @@ export function alreadyStored(requests: readonly Request[], events: readonly Ses
   return new Set(stored.keys())
 }
 
-/** A message that the session gave an id is recognised by its content. */
+/** A message whose id the session assigned is recognised by its content. */
 function isMessage(event: SessionEvent, { messageId, content }: Details): boolean {
   if (event.type !== 'message_received' && event.type !== 'message_rejected') return false
   if (messageId !== undefined) return event.messageId === messageId

@@ -1,4 +1,4 @@
-// What an execution did, as its raw history has it: its activities, and what they answered.
+// Reads from an execution's raw history which activities it had and what they returned.
 import type { Client } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 import type {
@@ -15,7 +15,7 @@ import { callIdOf } from '../session/ids.ts'
 import { isObject } from '../session/json.ts'
 import { decodedOrNothing } from './history-payloads.ts'
 
-/** An activity of an execution, and the places of its scheduling and of its end in the history. */
+/** An activity of an execution, with the positions in history at which it was scheduled and ended. */
 export interface Activity {
   name: string
   input: unknown
@@ -43,7 +43,7 @@ export async function activitiesIn(history: readonly HistoryEvent[], client: Cli
   return [...byEvent.values()]
 }
 
-/** The model's answer that ended a run, if nothing was done between it and this place of the history. */
+/** The answer of the model that ended a run, if nothing happened between it and this position in history. */
 export async function finalAnswerIn(activities: readonly Activity[], place: number, client: Client): Promise<Activity | undefined> {
   const newest = activities.findLast(({ name, at }) => at < place && OF_RUNS.includes(name))
   if (newest?.name !== 'callModel' || newest.endedAt === undefined || newest.endedAt > place) return undefined
@@ -52,10 +52,10 @@ export async function finalAnswerIn(activities: readonly Activity[], place: numb
   return kind === 'completed' && calls?.length === 0 ? newest : undefined
 }
 
-/** What a run waits for. */
+/** Activities that a run waits for. */
 const OF_RUNS: readonly string[] = ['callModel', 'compact', 'executeTool', 'verifyTool', 'endHooks']
 
-/** What the execution has loaded, and with it what earlier ones had passed on. */
+/** What the execution loaded, including what earlier executions had passed on. */
 export async function loadedBy(activities: readonly Activity[], client: Client): Promise<LoadSessionResult | undefined> {
   for (const { name, result } of activities.toReversed()) {
     if (name !== 'loadSession' || !result) continue
@@ -65,7 +65,7 @@ export async function loadedBy(activities: readonly Activity[], client: Client):
   return undefined
 }
 
-/** What those activities answered, in their order; without an answer, what a tool's body did is not known. */
+/** The results of these activities, in order. If a tool call has no result, it is not known what its body did. */
 export async function answersIn(activities: readonly Activity[], client: Client): Promise<PriorAnswer[]> {
   const answers: PriorAnswer[] = []
   for (const { name, input, result: payload } of activities) {
@@ -83,7 +83,10 @@ export async function answersIn(activities: readonly Activity[], client: Client)
   return answers
 }
 
-/** The newest event of the session that an activity before this place of the history names; without one, that with which it began. */
+/**
+ * The newest event of the session named by an activity before this position in history; without one, the event with which the execution
+ * began.
+ */
 export function watermarkBefore(place: number, activities: readonly Activity[], begunAt: number): number {
   return watermarkIn(activities.findLast(({ at, input }) => at < place && watermarkIn(input))?.input)?.seq ?? begunAt
 }

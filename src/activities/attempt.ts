@@ -1,4 +1,4 @@
-// The attempt that an activity makes at a call: its number and the data of earlier attempts, from heartbeat details and the input.
+// Counts the attempt that an activity makes, and collects the data of earlier attempts, from heartbeat details and the input.
 import {
   type AttemptReport,
   type AttemptTally,
@@ -21,7 +21,6 @@ export interface Earlier {
   uncounted?: true
 }
 
-/** An attempt, counted. */
 export interface CountedAttempt {
   attempt: AttemptSoFar
   /** Whether too many attempts died with their worker. */
@@ -37,7 +36,8 @@ export function countAttempt(
   const { report: last } = readReport(info.heartbeatDetails)
   const failed = [...(last?.failed ?? [])]
   if (!uncounted) {
-    // One attempt of the activity may contain several of the call: a model's answer outlives the executors that died while handling it.
+    // One attempt of the activity may comprise several attempts of the call, because a model's answer outlives executors that die while
+    // handling it.
     const made = Math.max(info.attempt - 1, (last?.attempt ?? before) - before)
     for (let lost = failed.length + 1; lost <= made; lost++) failed.push(lostAttempt(before + lost, last))
   } else if (last?.reserved && last.attempt > before + failed.length) {
@@ -46,7 +46,7 @@ export function countAttempt(
   }
   const tally = tallied(prior, failed)
   const isGivenUp = hasDiedTooOften(tally)
-  // None follows the last one.
+  // No attempt follows the last one.
   if (isGivenUp) failed.push(...failed.splice(-1).map((attempt) => ({ ...attempt, retryable: false })))
   const { failures, fallback, unexpected } = tally
   const lastProgress = last?.progress ?? progress

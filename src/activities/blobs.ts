@@ -1,4 +1,4 @@
-// Stores and loads values too large for history: which calls wait for the store, and how long.
+// Stores and loads values too large for history, and decides which calls wait for the store and for how long.
 import type { EarlierKeys, ValueSource, ValueStore } from '../calls/reads.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../agent/tool.ts'
@@ -8,8 +8,9 @@ import type { BlobRef } from '../session/call-facts.ts'
 import type { Store } from '../store/store.ts'
 
 /**
- * A value that would also fit into history waits until the store has stored nothing for QUICK_MS, and at most for LONGEST_MS: on a busy
- * machine many values at once are slow, and a history that holds them all is slower. No value waits for NO_WAIT_FOR_MS after a failed wait.
+ * A value that would also fit into history waits as long as the store makes progress: it gives up after QUICK_MS in which nothing was
+ * stored, and after LONGEST_MS at the latest. On a busy machine, storing many values at once is slow, but a history that holds them all is
+ * slower. After a failed wait, no value waits for the next NO_WAIT_FOR_MS.
  */
 const QUICK_MS = 5_000
 const LONGEST_MS = 20_000
@@ -26,7 +27,7 @@ export function blobShelf(
   let noWaitUntil = 0
   let storedAt = 0
 
-  /** How long a value that began to wait at this time may still wait. */
+  /** How much longer a value that began to wait at this time may wait. */
   function leftMs(began: number, waitMs: number | undefined): number {
     const end = waitMs === undefined ? Math.min(Math.max(began, storedAt) + QUICK_MS, began + LONGEST_MS) : began + waitMs
     return end - Date.now()
@@ -61,7 +62,7 @@ export function blobShelf(
   }
 }
 
-/** Settles as `work` does, unless no time is left before. */
+/** Settles as `work` does, but rejects if the time runs out first. */
 async function whileTimeIsLeft(leftMs: () => number, work: Promise<void>): Promise<void> {
   const over = new AbortController()
   let timer: NodeJS.Timeout | undefined

@@ -1,5 +1,5 @@
-// Recovers what is not stored of executions that were ended: their events, or, if no worker can replay them or they never opened, what they
-// received and did.
+// Recovers what executions did not store before they were ended: their events or, if they never opened or no worker can replay them, the
+// requests that they received and the results of their activities.
 import { type Client, isGrpcServiceError, QueryNotRegisteredError } from '@temporalio/client'
 import { getGrpcStatusDetails } from '@temporalio/client/lib/helpers.js'
 import type { Logger } from '../agent/tool.ts'
@@ -17,7 +17,7 @@ import type { SessionReader } from './session-reader.ts'
 import type { RepeatedRequests, Succession } from '../calls/activities.ts'
 import { endOf, hasLoaded, readForNew, readLeft, readRepeated, readUnstored, type EventsInStore, type Reset } from './raw-histories.ts'
 
-/** A history of maximum size takes some seconds to replay. */
+/** A query of a history of maximum size takes some seconds, because the history is replayed. */
 const QUERY_TIMEOUT_MS = 30_000
 /** Shorter than the time after which `loading` reports what it waits for. */
 const BROKEN_QUERY_TIMEOUT_MS = 4_000
@@ -33,7 +33,7 @@ interface Needs {
   abandoned: boolean
 }
 
-/** Executions that the session resumes after, besides those that the store and the server know. */
+/** Executions that precede this one, in addition to those that the store and the server know. */
 interface NamedExecutions {
   /** The execution that was reset. */
   after?: string
@@ -42,8 +42,8 @@ interface NamedExecutions {
 }
 
 /**
- * Stores the unstored events of the reset execution, if there is one, and of executions before `own`, if they continue the stored ones. Of
- * one that no worker can replay, returns what it received, and what its activities answered.
+ * Stores the unstored events of the reset execution, if there is one, and of executions before `own`, if they continue the stored ones. For
+ * an execution that no worker can replay, returns what it received and what its activities returned.
  * @throws CannotLoad `execution_unreadable`; StoreError.
  */
 export async function storeCutOffExecutions(sessionId: string, own: string, needs: Needs, named: NamedExecutions): Promise<Succession> {
@@ -51,7 +51,7 @@ export async function storeCutOffExecutions(sessionId: string, own: string, need
   if (named.after !== undefined) {
     const { requests = [], ...rest } = await storeEventsOf(sessionId, named.after, needs)
     Object.assign(succession, rest)
-    // The server has sent its requests to this execution again, but its signals before its updates.
+    // The server has sent the requests again, but signals before updates.
     if (rest.unreplayable && requests.length > 0) succession.requests = requests
   }
   const { executionId: last, erasedAt } = await needs.store.lastExecution(sessionId)
@@ -68,14 +68,14 @@ export async function storeCutOffExecutions(sessionId: string, own: string, need
 }
 
 /**
- * The newest of the executions that has loaded the session, and those after it. It has continued without the unstored events of those before
- * it, and has what they passed on.
+ * The newest execution that loaded the session, and all later ones. It continued without the unstored events of earlier executions, and it
+ * has what they passed on.
  */
 async function sinceLoaded(sessionId: string, executions: readonly string[], { client, abandoned }: Needs): Promise<readonly string[]> {
   for (let at = executions.length - 1; at > 0; at--) {
     const executionId = executions[at] ?? ''
     const isLoaded = await hasLoaded(sessionId, executionId, client).catch((error: unknown) => {
-      // A codec may fail for lack of a key.
+      // A codec may fail because a key is missing.
       if (!abandoned) throw unreadable(executionId, 'requests', textOf(error), error)
       return false
     })
@@ -90,7 +90,7 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
   try {
     if (unreplayable !== undefined) return await continueWithout(sessionId, executionId, unreplayable, needs)
   } catch (error) {
-    // What would be lost can be had from a worker of the build that wrote the history, once there is one again.
+    // A worker of the build that wrote the history could recover what would be lost, so wait until there is one again.
     if (!(error instanceof CannotLoad)) throw error
   }
   let why: string | undefined
@@ -99,7 +99,7 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
     const ended = await endOf(sessionId, executionId, client)
     if (ended === 'unbegun' || ended === 'reset') return await passOn(sessionId, executionId, needs, ended)
     const isFailing = ended === 'failing'
-    // A worker of the build that wrote the history may be there, and answers soon. Others never answer, or fail the query.
+    // If a worker of the build that wrote the history is running, it answers soon. Other workers never answer, or fail the query.
     const last = await lastEventOf(sessionId, executionId, client, isFailing ? BROKEN_QUERY_TIMEOUT_MS : QUERY_TIMEOUT_MS).catch(
       (error: unknown) => {
         if (!isFailing && !isRefusedForEver(error) && !(error instanceof QueryNotRegisteredError)) throw error
@@ -112,7 +112,7 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
     const isOtherPast = last.base.seq === 0 && last.epoch !== head.epoch
     if (last.to.seq <= head.seq && !isOtherPast) return await left()
     const target = { sessionId, executionId, epoch: last.epoch, watermark: last.to }
-    // The store sets another past aside, and refuses it.
+    // If this is another past, the store sets the events aside and refuses them.
     for await (const entries of reader.parts(target, isOtherPast ? NOTHING : head, client))
       await store.flush(sessionId, last.epoch, entries, { executionId })
     logger.warn(
@@ -142,7 +142,7 @@ async function storeEventsOf(sessionId: string, executionId: string, needs: Need
 }
 
 /**
- * What an execution that no worker can replay received after its last stored event, and what its activities did.
+ * For an execution that no worker can replay: what it received after its last stored event, and what its activities did.
  * @throws CannotLoad `execution_unreadable` if something else would be lost.
  */
 async function continueWithout(sessionId: string, executionId: string, reason: string, needs: Needs): Promise<Succession> {
@@ -154,14 +154,14 @@ async function continueWithout(sessionId: string, executionId: string, reason: s
   const about = { session: sessionId, execution: executionId, seq, received: received.length, answers: answers.length }
   if (lost === undefined) logger.debug({ ...about, reason }, 'an execution that no worker can replay was read from its history')
   else logger.warn({ ...about, reason, lost }, 'what an unreadable execution did was abandoned, as a person decided')
-  // Without the answers that requested them, other calls may have the ids of those that are lost.
+  // If the answers that requested the calls are lost, new calls may get the same ids.
   const usable = lost === undefined ? answers : answers.filter(({ of }) => of === 'call')
   return { unreplayable: { executionId, reason }, answers: usable, requests: received }
 }
 
 /**
- * What an execution received that never opened. The store does not know that execution if one before it could not be replayed: that one is
- * read again, too. After a reset, the server had sent it what another one had carried out.
+ * For an execution that never opened: what it received. The store does not know of it if its predecessor could not be replayed; in that
+ * case, the predecessor is read again, too. After a reset, the server had sent it requests that another execution had carried out.
  * @throws CannotLoad `execution_unreadable` if something else would be lost.
  */
 async function passOn(sessionId: string, executionId: string, needs: Needs, ended: 'unbegun' | 'reset'): Promise<Succession> {
@@ -172,7 +172,10 @@ async function passOn(sessionId: string, executionId: string, needs: Needs, ende
   return { requests: received }
 }
 
-/** Which of the requests that the server sent again after a reset had been carried out, once the events of the reset execution are stored. */
+/**
+ * Tells which of the requests that the server sent again after a reset had already been carried out. Call this once the events of the reset
+ * execution are stored.
+ */
 export async function repeatedAfterReset(reset: Reset, store: Store, client: Client): Promise<RepeatedRequests> {
   return readRepeated(reset, storedIn(store, reset.sessionId, await store.head(reset.sessionId)), client)
 }
@@ -193,7 +196,7 @@ function storedIn(store: Store, sessionId: string, head: StoredHead | null): Eve
   }
 }
 
-/** Whether the events are of an older chain, or were erased and must not come back. */
+/** Whether the events belong to an older chain, or were erased and must not come back. */
 function isPassedOver(error: unknown): boolean {
   const isErased = error instanceof StoreError && error.code === 'session_erased'
   return error instanceof StaleWatermark || isForeignPast(error) || isErased
@@ -208,8 +211,8 @@ function unreadable(executionId: string, lost: string, why: string, cause?: unkn
 }
 
 /**
- * Whether the server refuses to ask a worker: three attempts of the newest workflow task of the execution failed or timed out. Once it has
- * ended, that does not change.
+ * Whether the server refuses to query a worker because three attempts of the execution's newest workflow task failed or timed out. For an
+ * execution that has ended, this is final.
  */
 function isRefusedForEver(error: unknown): boolean {
   if (!(error instanceof Error) || !isGrpcServiceError(error.cause)) return false

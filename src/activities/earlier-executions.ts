@@ -9,9 +9,9 @@ import { workflowIdOf } from '../session/protocol/protocol.ts'
 const CUT_OFF: readonly WorkflowExecutionStatusName[] = ['TERMINATED', 'FAILED', 'TIMED_OUT', 'CANCELLED']
 /** Statuses that an execution that has just ended may still have in lists. */
 const PERHAPS_CUT_OFF = "('Terminated', 'Failed', 'TimedOut', 'Canceled', 'Running')"
-/** How long to wait until the lists include an execution. They then include all earlier ones, too. */
+/** How long to wait for the lists to include an execution. From then on, they include all earlier ones, too. */
 const LISTED_WITHIN_MS = 3_000
-/** The first pause between two lists; each further one is twice as long, because a namespace has a small budget of lists. */
+/** The first pause between two list requests. Each later pause is twice as long, because a namespace may send few list requests. */
 const FIRST_PAUSE_MS = 100
 const NOT_FOUND = 5
 const RESOURCE_EXHAUSTED = 8
@@ -26,14 +26,14 @@ interface ClosedExecution {
 
 /**
  * The executions before `own` that were ended from outside, oldest first. `last`: the one that loaded the session last, from the store.
- * `erasedAt`: the server may still have executions from before, which must not come back.
+ * `erasedAt`: the server may still have executions from before the erasure, which must not come back.
  */
 export async function cutOffBefore(
   sessionId: string,
   { own, last, erasedAt }: { own: string; last: string | null; erasedAt: number | null },
   client: Client,
 ): Promise<string[]> {
-  // This execution has loaded the session before, with all abandoned events.
+  // This execution has loaded the session before, including all abandoned events.
   if (last === own) return []
   const known = last === null ? undefined : await describe(sessionId, last, client)
   const end = known && (await endOfChain(sessionId, known, client))

@@ -1,4 +1,5 @@
-// The activities that find something in the past of a session: a place to go back to, calls of a turn, what was kept beside the transcript.
+// The activities that search the past of a session: for a target of a rollback or fork, for the calls of a turn, and for plan and memory at
+// an earlier point.
 import type {
   EventsInput,
   FindCallsInput,
@@ -31,7 +32,7 @@ export function findActivities(reader: SessionReader): Pick<PawlActivities, 'fin
   }
 }
 
-/** What is found in the events of the session up to the watermark. */
+/** Searches the events of the session up to the watermark. */
 function inPast<R>(reader: SessionReader, input: EventsInput, find: (entries: readonly LogEntry[]) => R): Promise<R | Unreadable> {
   const { client, sessionId, executionId } = currentSession()
   const { epoch, watermark, origin } = input
@@ -48,7 +49,7 @@ function inPast<R>(reader: SessionReader, input: EventsInput, find: (entries: re
 
 const eventOf = ({ json }: LogEntry): SessionEvent => JSON.parse(json) as SessionEvent
 
-/** A target in the past, and the effects after it, which a rollback would not undo. */
+/** A target in the past, and the effects after it, which a rollback does not undo. */
 function findPlace(entries: readonly LogEntry[], input: FindPlaceInput): FindPlaceResult {
   const { archived, upToSeq, watermark } = input
   const past = entries.map((entry) => ({ event: eventOf(entry), digest: entry.digest }))

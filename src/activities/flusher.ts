@@ -7,9 +7,8 @@ import { isOfOneSession, StoreError } from '../store/errors.ts'
 import type { LateFlush, Store } from '../store/store.ts'
 import type { SessionReader } from './session-reader.ts'
 
-/** Flushes sessions. */
 export interface Flusher {
-  /** Flushes up to the target's watermark soon; failures are logged, the next nudge covers them. */
+  /** Flushes up to the target's watermark soon; failures are logged, and the next nudge covers them. */
   nudge(target: ReadTarget, client: Client): void
   /** Flushes up to the target's watermark, or as far as possible within the time; returns how far the session is stored. */
   flush(target: ReadTarget, client: Client, withinMs?: number): Promise<number>
@@ -26,7 +25,7 @@ const SLOW_TURN_MS = 25
 /** If user code blocks the event loop for this long, an expired time limit does not mean that Postgres is unavailable. */
 const FROZEN_MS = 1_000
 
-/** How many sessions' heads and failures are kept. */
+/** For how many sessions the head and the newest failure are kept. */
 const SESSIONS_KEPT = 10_000
 
 const NOTHING: Watermark = { seq: 0, digest: '' }
@@ -43,7 +42,6 @@ interface Nudge {
   client: Client
 }
 
-/** A session with a flush in progress. */
 interface SessionFlush {
   next: Nudge | undefined
   nudgedAt: number
@@ -65,7 +63,7 @@ function waitFor(ms: number): { over: Promise<void>; end(): void } {
   return { over, end: () => end() }
 }
 
-/** A flusher over the store; `onStored` receives what it has stored. */
+/** `onStored` receives what the flusher has stored. */
 export function startFlusher(
   store: Store,
   reader: SessionReader,
@@ -103,7 +101,7 @@ export function startFlusher(
     if (head && head.seq >= watermark.seq && (head.epoch === epoch || (await holds(sessionId, watermark)))) return head.seq
     let stored = head?.seq ?? 0
     const late = failures.of(sessionId)
-    // Another epoch's events continue from the stored head; the store decides whether to accept them.
+    // Events of another epoch may continue from the stored head. The store decides whether to accept them.
     for await (const entries of reader.parts(target, startOf(head, origin), client)) {
       const flushed = await store.flush(sessionId, epoch, entries, { executionId, ...(late && { late }) })
       heads.set(sessionId, flushed)
@@ -116,7 +114,10 @@ export function startFlusher(
     return stored
   }
 
-  /** Whether the stored past begins with this one's first event: an execution that was reset has continued it under another epoch. */
+  /**
+   * Whether the stored past begins with this session's first event: if so, an execution that was reset has continued it under another
+   * epoch.
+   */
   async function beginsAs(target: ReadTarget, client: Client): Promise<boolean> {
     for await (const [first] of reader.parts(target, NOTHING, client)) return first !== undefined && holds(target.sessionId, first)
     return true
@@ -129,7 +130,7 @@ export function startFlusher(
     throw new StoreError('foreign_epoch', `The store has another past for session ${sessionId}, whose execution chain is not ${epoch}.`)
   }
 
-  /** Whether the store has the event and all earlier ones; another chain of executions may have written later ones. */
+  /** Whether the store has the event and all earlier ones; later ones may be another execution chain's. */
   async function holds(sessionId: string, { seq, digest }: Watermark): Promise<boolean> {
     const [entry] = await store.entries(sessionId, { after: seq - 1, limit: 1 })
     return entry?.digest === digest
@@ -178,11 +179,11 @@ export function startFlusher(
   }
 }
 
-/** The flushes that failed, by session, and which of them are logged. */
+/** The sessions whose flushes failed, and which failures are logged. */
 interface FlushFailures {
   of(sessionId: string): LateFlush | undefined
   note(sessionId: string, error: StoreError): void
-  /** The session's flush has succeeded. */
+  /** Call this when the session's flush has succeeded. */
   over(sessionId: string): void
 }
 
@@ -208,7 +209,7 @@ function noteFailures(logger: Logger): FlushFailures {
       const { code, message } = error
       const { since = new Date(), attempts = 0 } = failing.get(sessionId) ?? {}
       log(sessionId, error, attempts)
-      // An outage has one line, not one per turn.
+      // An outage is logged once, not once per turn.
       if (!isOfOneSession(error)) logged = code
       if (failing.size > SESSIONS_KEPT) failing.clear()
       failing.set(sessionId, { since, code, message, attempts: attempts + 1 })

@@ -23,14 +23,14 @@ export async function startIn(history: readonly HistoryEvent[], client: Client):
 
 export const isReset = ({ workflowTaskFailedEventAttributes: failed }: HistoryEvent): boolean => failed?.cause === RESET
 
-/** The place of the newest reset; -1 without one. */
+/** The index of the newest reset in the history; -1 if there is none. */
 export function resetIn(history: readonly HistoryEvent[]): number {
   return history.findLastIndex(isReset)
 }
 
 /**
- * Any client may have written the payload. Returns undefined if the converter cannot read it: the session would have refused it. Rejects if a
- * codec fails, which may be for lack of a key: nothing must be dropped for that.
+ * Decodes a payload that any client may have written. Returns undefined if the converter cannot read it, because the session would have
+ * refused it. Rejects if a codec fails, perhaps because a key is missing: nothing may be dropped for that reason.
  */
 export async function decodedOrNothing(client: Client, payload: Payload | null | undefined): Promise<unknown> {
   const { payloadCodecs, payloadConverter, ...rest } = client.options.loadedDataConverter

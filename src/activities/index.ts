@@ -15,13 +15,12 @@ import type { ActivityNeeds } from './needs.ts'
 import { userCodeActivities } from './proxies.ts'
 import type { SessionReader } from './session-reader.ts'
 
-/** The answer may come from a rejected task on this worker, so it may be wrong; another worker may have the right one. */
+/** The query may be answered from a rejected task on this worker, which would be wrong. Another worker may have the right answer. */
 const STALE_TRIES = 3
 
-/** Well within the activity's timeout: events stored by then count, and the workflow schedules another flush for the others. */
+/** Well within the activity's timeout. Events stored by then count, and the workflow schedules another flush for the rest. */
 const FLUSH_MS = 30_000
 
-/** The activities over `needs`. */
 export function createActivities(needs: ActivityNeeds, reader: SessionReader, flusher: Flusher): PawlActivities {
   const { store } = needs
 
@@ -31,9 +30,9 @@ export function createActivities(needs: ActivityNeeds, reader: SessionReader, fl
     try {
       return { seq: await heartbeating(() => flusher.flush(target, client, FLUSH_MS)) }
     } catch (error) {
-      // With the same watermark, a retry could fail forever; the workflow has a newer one.
+      // A retry with the same watermark could fail forever, and the workflow has a newer one.
       if (error instanceof StaleWatermark && Context.current().info.attempt >= STALE_TRIES) return { seq: 0, stale: true }
-      // No retry changes that: the workflow finds the session that is there.
+      // A retry would not help. The workflow loads the existing session instead.
       if (isNew && isForeignPast(error)) return { seq: 0, foreign: true }
       throw error
     }

@@ -13,7 +13,6 @@ const PROGRESS_EVERY_MS = 500
 /** The wait before a failed write is retried: a call may outlast an outage. */
 const AGAIN_AFTER_MS = 3_000
 
-/** The row of a running call. */
 export interface LiveRow {
   /** The newest progress that the body reported. */
   progress(value: Json): void

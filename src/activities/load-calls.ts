@@ -1,4 +1,4 @@
-// The activity `loadCalls`: reads calls of a turn that a bounded state could not hold from the stored events.
+// The activity `loadCalls`: reads from the stored events those calls of a turn that did not fit into a bounded state.
 import type { LogEntry, SessionEvent, Watermark } from '../session/events.ts'
 import { jsonBytes } from '../session/json.ts'
 import type { CallState } from '../session/state.ts'
@@ -8,7 +8,7 @@ import type { LoadCallsInput, LoadCallsResult, NotYet } from '../calls/activitie
 import { currentSession } from './current-session.ts'
 import { loading } from './loading.ts'
 
-/** Approximate maximum bytes of JSON of a result; a larger call has a result of its own. The server's limit is 2 MB. */
+/** Approximate maximum bytes of JSON of a result; a larger call gets a result of its own. The server's limit is 2 MB. */
 const RESULT_BYTES = 1_000_000
 
 export function loadCallsActivity(store: Store) {
@@ -25,7 +25,7 @@ async function load(store: Store, sessionId: string, { answerSeq, upTo, from }: 
   return page.calls.length === 0 ? { gone: true } : page
 }
 
-/** The calls from the one at `from` on, as many as one result can hold. */
+/** As many calls as one result can hold, starting with the one at `from`. */
 export function pageOfCalls(all: readonly CallState[], from: number): { calls: CallState[]; more: boolean } {
   const wanted = all.slice(from)
   const calls: CallState[] = []

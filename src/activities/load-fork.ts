@@ -15,7 +15,7 @@ import { CannotLoad, loading } from './loading.ts'
 
 const QUERY_TIMEOUT_MS = 10_000
 
-/** Makes the activity. It waits for the store, and until the store has the newest events of the other session. */
+/** The activity waits for the store, and until the store has the newest events of the other session. */
 export function loadForkActivity(store: Store) {
   return function loadFork({ epoch, fork, ...how }: LoadForkInput): Promise<LoadForkResult | NotYet> {
     const { client, sessionId } = currentSession()
@@ -28,24 +28,25 @@ async function load(store: Store, client: Client, sessionId: string, epoch: stri
   const refuse = (code: string, reason: string): LoadForkResult => ({ kind: 'refused', code, reason })
   const own = await store.head(sessionId)
   if (own && own.epoch !== epoch)
-    return refuse('session_exists', `A session "${sessionId}" already exists: choose another id for the fork.`)
+    return refuse('session_exists', `A session "${sessionId}" already exists. Choose another id for the fork.`)
   const stored = (await store.head(from))?.seq ?? 0
-  if (from === sessionId) return refuse('session_not_found', `The session "${from}" cannot be a fork of itself: name another.`)
+  if (from === sessionId)
+    return refuse('session_not_found', `The session "${from}" cannot be forked into itself. Choose another id for the fork.`)
   if (stored < seq) {
     const known = await knownSeq(from, client)
-    if (known === undefined && stored === 0) return refuse('session_not_found', `There is no session "${from}" to fork from: check the id.`)
+    if (known === undefined && stored === 0) return refuse('session_not_found', `There is no session "${from}" to fork from. Check the id.`)
     if ((known ?? stored) < seq) return refuse('checkpoint_not_found', `Session "${from}" has ${known ?? stored} events, not ${seq}.`)
     // The events are about to be stored.
     const has = `The store has the events of session "${from}" up to ${stored}, but the fork begins at ${seq}.`
     throw new CannotLoad('archive_unavailable', has)
   }
   const found = await pastOf(store, fork)
-  if (!found) return refuse('checkpoint_not_found', `The events of "${from}" up to ${seq} were pruned: the fork cannot begin there.`)
+  if (!found) return refuse('checkpoint_not_found', `The events of "${from}" up to ${seq} were pruned, so the fork cannot begin there.`)
   // Nothing is written under the fork's id before this check: otherwise a new session with that id could not be stored.
   if (found.at.digest !== fork.digest) {
     return refuse(
       'checkpoint_not_found',
-      `The events of "${from}" up to ${seq} are not the ones that the fork should begin with: fork again.`,
+      `The events of "${from}" up to ${seq} are not the ones that the fork should begin with. Fork again.`,
     )
   }
   for await (const page of pagesOf(store, fork)) {

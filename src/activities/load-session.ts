@@ -11,7 +11,7 @@ import type { ActivityNeeds } from './needs.ts'
 import { readMistaken } from './raw-histories.ts'
 import type { SessionReader } from './session-reader.ts'
 
-/** An activity's result has at most 2 MB, and the session's state is part of it. */
+/** An activity's result is limited to 2 MB, and the session's state is part of it. */
 const MAX_PASSED_ON_BYTES = 1_700_000
 
 export function loadSessionActivity(needs: ActivityNeeds, reader: SessionReader) {
@@ -27,16 +27,17 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
   const found = await storeCutOffExecutions(sessionId, runId, needs, input)
   const mistaken = input.mistaken === undefined ? [] : await readMistaken(sessionId, input.mistaken, client)
   const { succession, again } = withinLimits({ ...found, requests: [...mistaken, ...(found.requests ?? [])] }, input.abandoned)
-  // From here on, the store knows that this execution has the remaining events of earlier ones. What this activity alone passes on must be
-  // found again if its worker dies now: the store then learns of this execution with its first events.
+  // If this activity passes something on, and its worker dies now, another attempt must find it again. In that case, the store learns of
+  // this execution only with its first events. Otherwise, the store knows from here on that this execution has the remaining events of
+  // earlier ones.
   const isPassedOn = succession.answers || succession.requests || succession.unreplayable || again.length > 0
   const resumed = await store.resume(sessionId, isPassedOn ? undefined : runId)
-  // Last, because each retry sends them again. They arrive after the others, and messages count once.
+  // This comes last, because each retry sends the signals again. They arrive after the others, and a repeated message changes nothing.
   for (const { name, details } of again) await client.workflow.getHandle(workflowIdOf(sessionId)).signal(name, details)
   if (!resumed) return { ...succession, found: false }
   const { warnings, ...past } = resumed
   for (const warning of warnings) logger.warn({ session: sessionId }, warning)
-  // Updates that the reset execution completed are done, unless its events are lost: then what it had received is passed on.
+  // Updates that the reset execution completed are done, unless its events are lost; then everything that it received is passed on.
   const isLost = found.unreplayable !== undefined && found.unreplayable.executionId === input.after
   const reset = { sessionId, executionId: runId, ...(isLost ? { passedOn: found.requests ?? [] } : { after: input.after }) }
   const repeated = input.after === undefined ? undefined : await repeatedAfterReset(reset, store, client)
@@ -46,7 +47,7 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
 }
 
 /**
- * What the result has room for, and the signals to send to this execution again.
+ * Splits the past into what the result has room for, and the signals to send to this execution again.
  * @throws CannotLoad `execution_unreadable` if the rest is too large, and no person has abandoned it.
  */
 function withinLimits(

@@ -1,4 +1,4 @@
-// Shared by the activities that load what a session needs to open: they soon report what they wait for, then wait without a time limit.
+// Shared by the activities that load what a session needs to open. They soon report what they wait for, and then wait without a time limit.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ApplicationFailure } from '@temporalio/activity'
 import type { ThrownDetails } from '../session/attempts.ts'
@@ -9,7 +9,7 @@ import type { LoadInput, NotYet } from '../calls/activities.ts'
 import { unlessAborted } from '../waiting/unless-aborted.ts'
 import { numberText } from '../session/number-text.ts'
 
-/** How long to wait before reporting the cause to the workflow: a flush in progress is not worth a report. */
+/** How long to wait before reporting the cause to the workflow: a short wait, such as for a flush in progress, is not worth a report. */
 const REPORT_AFTER_MS = 10_000
 const BETWEEN_TRIES_MS = 500
 const NOT_YET = 'The session cannot be loaded yet: see the details of this failure.'
@@ -27,7 +27,9 @@ export class CannotLoad extends PawlError {
   }
 }
 
-/** Loads with heartbeats. Returns the cause of the wait if the workflow does not know it yet; else throws, so that Temporal retries. */
+/**
+ * Loads with heartbeats. Returns the cause of the wait if the workflow does not know it yet; otherwise throws, so that Temporal retries.
+ */
 export function loading<R>({ waitsFor }: LoadInput, load: () => Promise<R>): Promise<R | NotYet> {
   return heartbeating(() => (waitsFor ? loadOnce(waitsFor, load) : loadSoon(load)))
 }
@@ -38,7 +40,7 @@ async function loadOnce<R>(waitsFor: string, load: () => Promise<R>): Promise<R 
   } catch (error) {
     const { code, message: reason, cause } = asCannotLoad(error)
     if (code !== waitsFor) return { notYet: { code, reason } }
-    // The workflow knows the consequence; a person who inspects the activity wants to see the cause, which may quote anything.
+    // The workflow knows the consequence. Someone who inspects the activity wants the cause, whose text may quote private content.
     const details = [{ message: cause instanceof Error ? cause.message : reason } satisfies ThrownDetails]
     throw ApplicationFailure.create({ type: code, message: NOT_YET, details, nextRetryDelay: RETRY_MS })
   }

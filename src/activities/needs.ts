@@ -15,17 +15,17 @@ export interface LogKey {
 /** A cache of events, trusted only up to a watermark. */
 export interface EventLog {
   /**
-   * Adds entries. An entry that differs from the one in the log replaces that one and all later ones. `in_task`: a workflow task that the
-   * server may still reject has made them. Default `accepted`: they come from history.
+   * Adds entries. An entry that differs from the one in the log replaces that one and all later ones. `in_task`: they come from a workflow
+   * task that the server may still reject. `accepted` (default): they come from history.
    */
   append(key: LogKey, entries: readonly LogEntry[], made?: 'in_task' | 'accepted'): void
-  /** The entries above `from` up to `to`, if the log has them and they form a chain between the two. */
+  /** The entries above `from` up to `to`, if the log has them and their digests link the two. */
   read(key: LogKey, from: Watermark, to: Watermark): LogEntry[] | undefined
 }
 
 /** Callbacks for a running job. */
 export interface JobListener {
-  /** The body is entered, on this worker. */
+  /** The executor enters the body. */
   entered?(worker: string): void
   progress?(value: Json): void
 }
@@ -35,7 +35,7 @@ export interface ActivityNeeds {
   client: Client
   store: Store
   /**
-   * Runs the job on an executor and meanwhile sends its heartbeats. Rejects with the failure of the activity, such as `WorkerDied` if the
+   * Runs the job on an executor and sends heartbeats in the meantime. Rejects with the failure of the activity, such as `WorkerDied` if the
    * executor died with the job. Returns undefined if no executor could accept it.
    */
   dispatch(order: JobOrder, listener?: JobListener): Promise<{ result: unknown } | undefined>

@@ -22,7 +22,7 @@ import type { ActivityNeeds } from './needs.ts'
 
 const DEFAULT_HEARTBEAT_MS = 10_000
 const NO_EXECUTOR_RETRY_MS = 1_000
-/** A flush takes milliseconds, and the model's answer longer. If the store is away, no session waits for it. */
+/** A flush takes milliseconds, and the model's answer takes longer. If the store is unavailable, no session waits for it. */
 const CONFIRMED_WITHIN_MS = 1_000
 
 export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick<PawlActivities, JobKind> {
@@ -54,7 +54,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     const confirmed = isNew && isConfirmed(flusher.flush(target, client))
     if (!confirmed) flusher.nudge(target, client)
     const result = await run(order)
-    // Before the answer can have an effect.
+    // This must happen before the answer can have an effect.
     const is = await confirmed
     if (is === 'foreign') return { kind: 'foreign_past' }
     if (result) return is === 'new' ? { ...result, isConfirmed: true } : result
@@ -89,13 +89,13 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     return { kind: 'not_begun', attempt: attempt.number - 1 }
   }
 
-  /** Runs a tool, and shows its row in `tool_calls` meanwhile. */
+  /** Runs a tool and shows the call in `tool_calls` while it runs. */
   async function shown(order: JobOrder<'executeTool'>): Promise<JobResult<'executeTool'> | undefined> {
     let row: ReturnType<typeof startLiveRow> | undefined
     try {
       const done = await needs.dispatch(order, {
         entered: (on) => {
-          // A call that moves to another executor is entered there again.
+          // When a call moves to another executor, its body is entered again there.
           row?.stop()
           row = startLiveRow({ ...needs, flusher }, order, on)
         },
@@ -107,7 +107,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     }
   }
 
-  /** The sender of an update waits, so this also waits for executors that are starting. */
+  /** The sender of an update is waiting, so a retry also waits for executors that are starting. */
   function answered<R>(result: R | undefined): R {
     if (result === undefined) throw noExecutor(worker)
     return result
@@ -140,20 +140,20 @@ function givenUp(what: string, { failed }: CountedAttempt['attempt']) {
   return { kind: 'failed', code: 'worker_died', reason, ...(failed.length > 0 && { failed }) } as const
 }
 
-/** What a ticket says of the current activity. */
+/** The part of a ticket that describes the current activity. */
 function currentTicket(): Omit<Ticket, 'report' | 'subject' | 'once'> {
   const { taskToken, activityId, heartbeatTimeoutMs = DEFAULT_HEARTBEAT_MS } = Context.current().info
   const { client: _, ...session } = currentSession()
   return { ...session, taskToken, activityId, heartbeatTimeoutMs }
 }
 
-/** Milliseconds since the activity was scheduled: the time that its earlier attempts took. */
+/** Milliseconds since the activity was scheduled: how long its earlier attempts took. */
 function waitedMs(): number {
   const { scheduledTimestampMs, currentAttemptScheduledTimestampMs } = Context.current().info
   return currentAttemptScheduledTimestampMs - scheduledTimestampMs
 }
 
-/** The same call, `ms` milliseconds later. */
+/** The input as it would be `ms` milliseconds later. */
 function olderBy<I extends AskModelInput>(ms: number, input: I): I {
   const { runMs, sessionMs, leftMs } = input
   return { ...input, runMs: runMs + ms, sessionMs: sessionMs + ms, ...(leftMs !== undefined && { leftMs: leftMs - ms }) }
@@ -172,7 +172,7 @@ function count(earlier: Earlier): CountedAttempt {
   return countAttempt(Context.current().info, earlier)
 }
 
-/** An activity that only asks has no attempts of its own: Temporal retries it. */
+/** An activity that only asks a question counts no attempts. Temporal retries it. */
 function question(): CountedAttempt['attempt'] {
   return { number: 1, failed: [], failures: 0 }
 }
@@ -181,7 +181,7 @@ function subjectOf({ run, turn, resolution }: ToolCallInput): JobSubject & { of:
   return { of: 'tool', callId: callIdOf(run, turn, resolution.index, resolution.generation), tool: resolution.tool }
 }
 
-/** Whether the store knows no other past of the session; undefined if it does not say so in time: the session continues without it. */
+/** Whether the session is new to the store. Returns undefined if the store does not say in time; the session then continues without it. */
 async function isConfirmed(flushed: Promise<number>): Promise<'new' | 'foreign' | undefined> {
   const said = flushed.then(
     () => 'new' as const,

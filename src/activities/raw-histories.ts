@@ -1,5 +1,4 @@
-// Reads executions that have ended from their raw histories: what they received and what their activities answered, whether or not a worker
-// can replay them.
+// Reads the raw histories of ended executions: what they received and what their activities returned. No worker has to replay them.
 import type { Client } from '@temporalio/client'
 import type { PriorAnswer, PriorRequest, RepeatedRequests, Succession } from '../calls/activities.ts'
 import { type HistoryEvent, isOfWorkflow, newestFirst, watermarkIn } from '../connect/histories.ts'
@@ -23,7 +22,7 @@ import {
   requestIn,
 } from './received.ts'
 
-/** What the stored events lack. `lost`: what a session that continues without it would lose besides. */
+/** What the stored events lack. `lost`: what the session would lose beyond that if it continued. */
 export interface UnstoredPast {
   received: PriorRequest[]
   answers: PriorAnswer[]
@@ -31,9 +30,9 @@ export interface UnstoredPast {
 }
 
 /**
- * How far an execution was when it was ended. `unbegun`: it has never completed a workflow task, so it made no events; `reset`: neither has
- * it, since an operator reset another one to an earlier point. `failing`: its newest task could not be completed. Queries of these fail, are
- * never answered, or answer as if there had been no reset.
+ * How far an execution had got when it was ended. `unbegun`: it never completed a workflow task, so it made no events. `reset`: it
+ * completed no workflow task after the reset that created it. `failing`: its newest task could not be completed. Queries of such executions
+ * fail, are never answered, or answer as if there had been no reset.
  */
 export async function endOf(sessionId: string, executionId: string, client: Client): Promise<'unbegun' | 'reset' | 'failing' | 'ordinary'> {
   const { namespace } = client.options
@@ -47,15 +46,15 @@ export async function endOf(sessionId: string, executionId: string, client: Clie
   return 'unbegun'
 }
 
-/** Updates that concern a session whatever has happened in it: others name what was in the mistaken past. */
+/** Updates that make sense whatever has happened in the session. Others refer to something in the mistaken past. */
 const OF_ANY_PAST: readonly string[] = [UPDATES.pause, UPDATES.unpause, UPDATES.raise]
 
-/** What an execution with a past of its own received for the session that exists, in order. */
+/** The requests, in order, that an execution with a mistaken past of its own received for the existing session. */
 export async function readMistaken(sessionId: string, executionId: string, client: Client): Promise<PriorRequest[]> {
   return passedOnByMistaken(await historyOf(sessionId, executionId, client), executionId, client)
 }
 
-/** The same if the execution took the session for a new one without asking; nothing of any other. */
+/** The same for an execution that took the session for a new one without consulting the store. Any other execution yields nothing. */
 export async function readForNew(sessionId: string, executionId: string, client: Client): Promise<PriorRequest[]> {
   const history = await historyOf(sessionId, executionId, client)
   return (await startIn(history, client))?.isNew ? passedOnByMistaken(history, executionId, client) : []
@@ -69,7 +68,7 @@ async function passedOnByMistaken(history: readonly HistoryEvent[], executionId:
   return Promise.all(left.map((one) => passedOn(one, executionId, client)))
 }
 
-/** Whether the execution has loaded its session: with it, what earlier ones had passed on. */
+/** Whether the execution has loaded its session, and with it what earlier executions had passed on. */
 export async function hasLoaded(sessionId: string, executionId: string, client: Client): Promise<boolean> {
   const history = await historyOf(sessionId, executionId, client)
   const resetAt = resetIn(history)
@@ -79,25 +78,25 @@ export async function hasLoaded(sessionId: string, executionId: string, client: 
 
 /** The stored events of the session. */
 export interface EventsInStore {
-  /** `seq` of the newest. */
+  /** `seq` of the newest one. */
   upTo: number
-  /** The chain of events to which it belongs. */
+  /** The chain to which they belong. */
   epoch?: string
-  /** Whether none of them can be of the execution's requests. */
+  /** Whether none of them can stem from the execution's requests. */
   areOthers?: boolean
-  /** Those above a `seq`. */
+  /** The events above a `seq`. */
   after(seq: number): AsyncIterable<SessionEvent>
   /** The session that they make; null if they cannot be read. */
   state(): Promise<SessionState | null>
 }
 
-/** Reads what an ended execution received, and what its activities answered, after the newest stored event of the session was made. */
+/** Reads what an ended execution received, and what its activities returned, after it made the session's newest stored event. */
 export async function readUnstored(sessionId: string, executionId: string, events: EventsInStore, client: Client): Promise<UnstoredPast> {
   const { upTo: stored } = events
   const history = await historyOf(sessionId, executionId, client)
   const activities = await activitiesIn(history, client)
-  // A workflow task handles all signals and results before it schedules an activity, so the events that it names include them. An update
-  // may wait for an activity, and makes its events afterwards.
+  // A workflow task handles all signals and results before it schedules an activity, so the watermark in the activity's input covers them.
+  // An update may wait for an activity and make its events afterwards.
   const { at: newest = -1, input } =
     activities.findLast(({ input }) => (watermarkIn(input)?.seq ?? Number.POSITIVE_INFINITY) <= stored) ?? {}
   const loaded = await loadedBy(activities, client)
@@ -124,13 +123,13 @@ export async function readUnstored(sessionId: string, executionId: string, event
   return { received, answers, lost: lostWith(received, { activities: unanswered, since: newest }, answers, known) }
 }
 
-/** Whether the stored events are of another past than those of which these activities know. */
+/** Whether the stored events belong to another past than the one that these activities know. */
 function isForeign(activities: readonly Activity[], epoch: string | undefined): boolean {
   const known = activities.flatMap(({ input }) => (isObject(input) && typeof input.epoch === 'string' ? [input.epoch] : []))
   return epoch !== undefined && known.length > 0 && !known.includes(epoch)
 }
 
-/** Leaves out interrupts that found no run: its last answer was there, and nothing had been sent since the model was asked for it. */
+/** Leaves out interrupts that found no run: the last answer had arrived, and nothing had been sent since the model was asked. */
 async function withoutIdle(
   received: readonly ReceivedRequest[],
   activities: readonly Activity[],
@@ -142,22 +141,22 @@ async function withoutIdle(
   for (const one of received) {
     if (one.kind !== 'signal' || one.name !== SIGNALS.interrupt) continue
     const answered = await finalAnswerIn(activities, one.at, client)
-    // The task that heard of the answer had to be completed: signals come before answers that arrive for the same task.
+    // The task that received the answer must have been completed, because within one task signals come before results.
     const isHeard = answered && history.some((event, at) => at < one.at && completesAfter(event, answered.endedAt ?? at))
     if (isHeard && !messages.some(({ at }) => at > answered.at && at < one.at)) idle.add(one)
   }
   return received.filter((one) => !idle.has(one))
 }
 
-/** Whether the event completes a workflow task that began after that place of the history. */
+/** Whether the event completes a workflow task that began after that position in history. */
 function completesAfter({ workflowTaskCompletedEventAttributes: completed }: HistoryEvent, place: number): boolean {
   // Event ids count from 1.
   return completed != null && Number(completed.startedEventId) - 1 > place
 }
 
 /**
- * What the execution had itself from one that could not be replayed, once its events are stored. Answers that it has used match no call or
- * turn that is still open; each update that it has carried out left an event.
+ * What the execution itself had inherited from one that could not be replayed, and had not used by the time its events were stored. Used
+ * answers match no open call or turn, and each update that was carried out left an event.
  */
 export async function readLeft(
   sessionId: string,
@@ -181,7 +180,7 @@ const inheritedBy = (carried: Continuation | undefined, loaded: Succession | und
   ...(loaded?.answers ?? []),
 ]
 
-/** The newest event that an execution began with. */
+/** The newest event at the start of an execution. */
 const seqOf = (carried: Continuation | undefined): number => (carried ? carried.state.seq + (carried.tail?.length ?? 0) : 0)
 
 /** An execution that a reset created. */
@@ -193,9 +192,9 @@ export interface Reset {
 }
 
 /**
- * Reads which of the requests of this execution were carried out before: an operator reset another one to an earlier point, after which the
- * server sent its requests again. `after`: that one, if all of its events are stored: then the updates that it completed are done, whether
- * or not they made an event. `passedOn`: what of them is passed on, in the order of the reset execution.
+ * Reads which requests of this execution were already carried out: an operator reset an execution to an earlier point, and the server sent
+ * the requests after that point again. `after`: the reset execution, if all of its events are stored. The updates that it completed are
+ * then done, whether or not they made an event. `passedOn`: the requests to pass on, in the order of the reset execution.
  */
 export async function readRepeated(
   { sessionId, executionId, after, passedOn }: Reset,
@@ -204,7 +203,7 @@ export async function readRepeated(
 ): Promise<RepeatedRequests> {
   const history = await historyOf(sessionId, executionId, client)
   const resetAt = resetIn(history)
-  // The server sends everything again before it schedules a task. What comes later is new, even if it equals something before.
+  // The server sends everything again before it schedules a task. Later requests are new, even if they equal earlier ones.
   const end = history.findIndex((event, at) => at > resetAt && event.workflowTaskScheduledEventAttributes)
   const activities = await activitiesIn(history.slice(0, Math.max(0, resetAt)), client)
   const settledAt = activities.findLast(({ input }) => watermarkIn(input))?.at ?? -1
@@ -227,7 +226,7 @@ export async function readRepeated(
   }
 }
 
-/** Leaves out what the stored events above `settled` show to be done. */
+/** Leaves out the requests that were carried out according to the stored events above `settled`. */
 async function withoutStored(received: ReceivedRequest[], ...stored: StoredHistory): Promise<ReceivedRequest[]> {
   const done = await doneOf(received, ...stored)
   return received.filter((_, place) => !done.has(place))
@@ -235,7 +234,10 @@ async function withoutStored(received: ReceivedRequest[], ...stored: StoredHisto
 
 type StoredHistory = [events: EventsInStore, settled: number, history: readonly HistoryEvent[], client: Client]
 
-/** The places of what the stored events above `settled` show to be done: they may end anywhere before the next activity. */
+/**
+ * The indexes of the requests that were carried out according to the stored events above `settled`. These events may end anywhere before
+ * the next activity.
+ */
 async function doneOf(
   received: readonly ReceivedRequest[],
   ...[{ upTo, areOthers, after }, settled, history, client]: StoredHistory
@@ -246,7 +248,7 @@ async function doneOf(
   let hasBegun = false
   for await (const event of after(settled)) {
     if (event.seq > upTo) break
-    // Earlier executions made the events before. One that was reset to its beginning opens the session again.
+    // Earlier executions made the events before this one. An execution that was reset to its beginning opens the session again.
     if ((event.type === 'session_resumed' || event.type === 'session_started') && event.executionId === opener) {
       if (!hasBegun) events = []
       hasBegun = true

@@ -1,4 +1,4 @@
-// What an execution received, as its raw history has it: signals, an operator's cancellation, and updates, in order.
+// Reads from an execution's raw history what it received: signals, an operator's cancellation, and updates, in order.
 import type { Client } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 import type { PriorRequest, Succession } from '../calls/activities.ts'
@@ -10,15 +10,15 @@ import type { Request } from './already-stored.ts'
 import { decodedOrNothing } from './history-payloads.ts'
 
 /**
- * A signal, a cancellation or an update in a history, and its place there. `endedAt`: where an update was completed. `details`: what an
- * earlier execution had passed on, instead of a payload.
+ * A signal, a cancellation or an update, with its position in history. `endedAt`: the position at which an update was completed. `details`:
+ * used instead of a payload by requests that an earlier execution passed on.
  */
 export type ReceivedRequest = { kind: PriorRequest['kind']; at: number; endedAt?: number; id: string; name: string } & (
   | { payload: Payload | null | undefined }
   | { details: unknown }
 )
 
-/** What an execution received, in order, except for updates that it accepted and then refused: their senders know. */
+/** What an execution received, in order. Updates that it accepted and then refused are left out, because their senders know. */
 export function receivedIn(history: readonly HistoryEvent[]): ReceivedRequest[] {
   const received: ReceivedRequest[] = []
   const byId = new Map<string, ReceivedRequest>()
@@ -35,7 +35,7 @@ export function receivedIn(history: readonly HistoryEvent[]): ReceivedRequest[] 
     const eventId = String(event.eventId)
     if (signal) received.push({ kind: 'signal', at, id: eventId, name: signal.signalName ?? '', payload: signal.input?.payloads?.[0] })
     if (cancelled) received.push({ kind: 'cancellation', at, id: eventId, name: 'cancel', details: {} })
-    // An update that a reset sent again is admitted with its request, and accepted without one.
+    // If a reset sent an update again, the request is in its admission and not in its acceptance.
     const request = admitted?.request ?? accepted?.acceptedRequest
     if (request) {
       const { meta, input } = request
@@ -52,17 +52,17 @@ export function receivedIn(history: readonly HistoryEvent[]): ReceivedRequest[] 
   return received.filter((one) => !refused.has(one))
 }
 
-/** The ids of the updates that were completed, also by a refusal. */
+/** The ids of the updates that were completed, including refused ones. */
 export function completedIn(history: readonly HistoryEvent[]): string[] {
   return history.flatMap(({ workflowExecutionUpdateCompletedEventAttributes: completed }) => completed?.meta?.updateId ?? [])
 }
 
-/** Whether it ends the session, which has no event of it until it closes. */
+/** Whether the request ends the session. The session records no event of it until it closes. */
 export function isOfEnd({ kind, name }: ReceivedRequest): boolean {
   return kind === 'cancellation' || (kind === 'signal' && name === SIGNALS.close)
 }
 
-/** Whether it is an update that arrived by this place, and was completed after it, or not at all. */
+/** Whether an update arrived at or before this position, and was completed after it or not at all. */
 export function isInProgressAt(place: number, one: ReceivedRequest): boolean {
   return one.kind === 'update' && one.at <= place && (one.endedAt === undefined || one.endedAt > place)
 }
@@ -73,7 +73,7 @@ export async function requestIn(received: ReceivedRequest, client: Client): Prom
   return { kind, name, details, ...(kind === 'update' && { id }) }
 }
 
-/** The same for every execution that it is passed on to: a message without an id has one from here on. */
+/** The request in the form in which it is passed on, which stays the same from then on: a message without an id gets one here. */
 export async function passedOn(received: ReceivedRequest, executionId: string, client: Client): Promise<PriorRequest> {
   const { kind, name, details } = await requestIn(received, client)
   const { id } = received
@@ -82,12 +82,12 @@ export async function passedOn(received: ReceivedRequest, executionId: string, c
   return { kind, name, details: isUnnamed ? { ...details, messageId: `${executionId}/${id}` } : details }
 }
 
-/** They precede all that the execution received itself. */
+/** Requests that were passed on precede all that the execution itself received. */
 export function passedOnTo({ requests = [] }: Succession = {}): ReceivedRequest[] {
   return requests.map((one) => ({ ...one, at: 0, id: one.kind === 'update' ? one.id : '' }))
 }
 
-/** An earlier execution was asked to close, or cancelled, and passed that on. */
+/** The request to close, or the cancellation, that an earlier execution passed on. */
 export function closingOf(carried: Continuation | undefined): ReceivedRequest[] {
   if (!carried?.closing) return []
   const { when, by } = carried.closing

@@ -1,4 +1,4 @@
-// Reads a session's events that the event log lacks: from its executions by paged queries, and from the store, oldest first.
+// Reads the events that the event log lacks, oldest first: from the session's executions by paged queries, and from the store.
 import type { ReadTarget } from '../calls/reads.ts'
 import type { Client } from '@temporalio/client'
 import { queryEvents } from '../connect/session-queries.ts'
@@ -18,7 +18,7 @@ interface QueryableExecution {
   client: Client
 }
 
-/** A source of the entries above a watermark, up to where the next source begins. */
+/** Yields the entries above a watermark, up to the start of the next source. */
 type Source = (from: Watermark) => AsyncGenerator<LogEntry[]>
 
 /**
@@ -62,7 +62,7 @@ async function sourcesOf(target: ReadTarget, from: Watermark, client: Client, st
   return sources
 }
 
-/** All entries of one execution at once: only the last digest proves them right. */
+/** Yields all entries of one execution at once, because only the last digest proves them right. */
 async function* ofExecution(
   execution: QueryableExecution,
   from: Watermark,
@@ -74,7 +74,7 @@ async function* ofExecution(
     for (const entry of entriesOf(page)) if (entry.seq <= upTo.seq) entries.push(entry)
     if (!page.more || page.to.seq >= upTo.seq) break
   }
-  // An execution that has just continued the session has none of its own.
+  // An execution that has just continued the session has no entries of its own.
   const last = entries.at(-1) ?? from
   if (!continues(from, entries) || last.digest !== upTo.digest) throw new StaleWatermark('the execution has other events')
   yield entries

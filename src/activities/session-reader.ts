@@ -14,11 +14,11 @@ export interface SessionReader {
   parts(target: ReadTarget, from: Watermark, client: Client): AsyncGenerator<LogEntry[]>
 }
 
-/** Small enough that even a busy Postgres writes a part within the time limit of a statement. */
+/** Small enough for even a busy Postgres to write a part within the statement timeout. */
 const PART_EVENTS = 1_000
 const PART_BYTES = 2_000_000
 
-/** A reader through the orchestrator's event log, which caches events from other sources. */
+/** Reads through the orchestrator's event log, which also caches events from other sources. */
 export function sessionReader(log: EventLog, store: Store): SessionReader {
   async function entries(target: ReadTarget, from: Watermark, client: Client): Promise<LogEntry[]> {
     const logged = readLog(target, from)
@@ -51,7 +51,7 @@ export function sessionReader(log: EventLog, store: Store): SessionReader {
   return { entries, parts }
 }
 
-/** Splits entries into parts of limited count and size; a larger event is a separate part. */
+/** Splits entries into parts of limited count and size; a larger event becomes a part of its own. */
 function* cut(entries: readonly LogEntry[]): Generator<LogEntry[]> {
   let part: LogEntry[] = []
   let bytes = 0

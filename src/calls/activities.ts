@@ -15,23 +15,23 @@ import type { ForkStart } from '../session/protocol/protocol.ts'
 import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { CallState, SessionState } from '../session/state.ts'
 
-/** The events that an activity may read: their chain, the last one, and the point before the first readable one. */
+/** The events that an activity may read: their chain, the last event, and the point before the first readable one. */
 export interface EventsInput {
   epoch: string
   watermark: Watermark
   origin?: Watermark
-  /** The session began without asking the store, which has not confirmed yet that it is new. */
+  /** The session began without consulting the store, which has not yet confirmed that the session is new. */
   isNew?: true
 }
 
-/** A step of a run that asks a model. */
+/** The input of a step that calls a model. */
 export interface AskModelInput extends EventsInput {
   agent: string
   run: number
-  /** The run's stretch (see `RunState`), from 2: executors derive the ids of spans from it. Absent: the first. */
+  /** The run's stretch (see `RunState`), from 2: executors derive span ids from it. Absent for the first. */
   stretch?: number
   turn: number
-  /** The run's age in milliseconds when the activity was scheduled: its deadline bounds the call. */
+  /** The run's age in milliseconds when the activity was scheduled: the run's deadline bounds the call. */
   runMs: number
   /** The session's age in milliseconds at that time. */
   sessionMs: number
@@ -45,7 +45,7 @@ export interface AskModelInput extends EventsInput {
 }
 
 export interface CallModelInput extends AskModelInput {
-  /** The workflow accepts the results of reads beside the answer that requests them. Absent from builds that do not. */
+  /** The workflow accepts the results of reads together with the answer that requests them. Absent from builds that do not accept them. */
   rides?: true
 }
 
@@ -53,21 +53,20 @@ export interface CallModelInput extends AskModelInput {
 export interface Ride {
   /** The call's position in the answer. */
   index: number
-  /** How many milliseconds it took. */
+  /** Its duration in milliseconds. */
   ms: number
   result: ExecuteToolResult
 }
 
-/** A request that is too large for the model. */
 export interface TooLarge {
   /** Its tokens, measured or estimated. */
   tokens: number
-  /** Its bytes; `besides` of them are not messages. */
+  /** Its size in bytes; `besides` of them are not part of messages. */
   bytes: number
   besides: number
   /** Size of the model's context window in tokens. */
   window: number
-  /** The provider has refused the request. */
+  /** The provider refused the request. */
   forced?: true
 }
 
@@ -78,7 +77,7 @@ export interface CompactInput extends AskModelInput {
 /** What a step that asks a model reports beside its outcome. */
 interface StepReport {
   failed?: FailedAttempt[]
-  /** The agent as this worker has it, unless the session already knows that. */
+  /** Facts about this worker's build of the agent, unless the session already knows them. */
   facts?: AgentFacts
   /** Under a budget: the cost of a call that was stopped, or the assumed cost of one whose provider did not report its usage. */
   spent?: Cost
@@ -105,15 +104,15 @@ export type CallModelResult = CallReport &
         /** The price that the Model states. */
         price?: ModelPrice
         calls: Resolution[]
-        /** The reads that ran as part of this call. A call that is not among them is an activity of its own. */
+        /** The reads that ran as part of this call. Every other call is an activity of its own. */
         rides?: Ride[]
         /** Digest of the prompt that was rendered for the call; absent from workers of earlier builds. */
         promptDigest?: string
-        /** Content that was left out because the provider refuses it, and what the provider said. */
+        /** Content that was left out because the provider refuses it, and the provider's reason. */
         replaced?: { content: RefusedContent[]; reason: string }
         /** Hooks of the answer: those of its calls, or those of the run's end. */
         hooksOfAnswer?: HookOutcome[]
-        /** The metadata of the message that opened the run, if the session's state lacks it: the workflow does not carry the events. */
+        /** The metadata of the message that opened the run, if the session's state lacks it. The workflow does not carry the events. */
         metadata?: JsonObject
         /** What the model is told if the agent has an `output` and this final answer does not provide it. */
         outputProblem?: string
@@ -128,17 +127,20 @@ export type CallModelResult = CallReport &
 /** Why a step that asks a model has no answer. */
 export type NoAnswer =
   /**
-   * The run cannot continue. `transient`: a retryable failure has used up its retries. `assumed`: an assumed cost leaves
-   * too little of the budget. `unexpected`: the digest of the failure, if the error did not say whether another attempt may help.
-   * `raise`: limits with which the call could be made.
+   * The run cannot continue. `transient`: a retryable failure has used up its retries. `assumed`: with the assumed costs, too little of the
+   * budget is left. `unexpected`: the digest of the failure, if the error did not say whether another attempt may help. `raise`: limits
+   * that would allow the call.
    */
   | { kind: 'failed'; code: string; reason: string; transient?: true; assumed?: true; unexpected?: string; raise?: BudgetRaise[] }
-  /** The attempt failed (it is in `failed`); the next one is due in `afterMs`, or at once if it asks another model. */
+  /** The attempt failed (it is in `failed`); the next one is due in `afterMs`, or at once if it uses another model. */
   | { kind: 'again'; afterMs: number; fallback?: Fallback }
-  /** The model was not called, because its provider accepts no calls now. No attempt is counted: the call has a place, due in `afterMs`. */
+  /**
+   * The model was not called, because its provider accepts no calls now. This does not count as an attempt. The call's slot comes in
+   * `afterMs`.
+   */
   | { kind: 'gated'; afterMs: number }
   | { kind: 'not_served' }
-  /** The session is not new: the store has another past for its id. What the model answered is dropped. */
+  /** The session is not new: the store has another past for its id. The model's answer is dropped. */
   | { kind: 'foreign_past' }
   /** Neither the event log nor the workflow has the events of this watermark. */
   | { kind: 'stale_watermark' }
@@ -166,7 +168,6 @@ export type CompactResult = StepReport &
     | NoAnswer
   )
 
-/** The data of a tool call, wherever it runs. */
 export interface ToolCallInput {
   agent: string
   run: number
@@ -178,7 +179,7 @@ export interface ToolCallInput {
   /** The raw arguments. */
   input: Json
   resolution: Pick<Resolution, 'index' | 'tool' | 'effect' | 'schemaDigest' | 'key' | 'generation'>
-  /** The session whose id appears in session-wide keys, if it is a different one. */
+  /** The session whose id the session-wide keys contain, if it is a different one. */
   keysOf?: string
   context: Json
   metadata: JsonObject
@@ -186,7 +187,10 @@ export interface ToolCallInput {
 }
 
 export interface ExecuteToolInput extends ToolCallInput, EventsInput {
-  /** The execution that scheduled the activity. The server repeats activities of a reset execution; their results are unused. */
+  /**
+   * The execution that scheduled the activity. After a reset, the server repeats activities of the reset execution, and nothing uses their
+   * results.
+   */
   executionId: string
   /** Execute nothing: only wait (by Temporal's retries, which leave no history) until a worker has the tool. */
   untilServed?: true
@@ -199,7 +203,7 @@ export interface ExecuteToolInput extends ToolCallInput, EventsInput {
 export interface RecordedResult {
   value?: Json
   content?: ResultContent
-  /** Replaces value and content, which are in the side store as the JSON text of `{ value, content }`. */
+  /** Replaces value and content; the side store has them as the JSON text of `{ value, content }`. */
   blob?: BlobRef
   effectId?: string
 }
@@ -225,7 +229,7 @@ export type ExecuteToolResult = {
 )
 
 export interface VerifyToolInput extends ToolCallInput, EventsInput {
-  /** The attempt in question. */
+  /** The attempt being verified. */
   attempt: number
 }
 
@@ -248,7 +252,10 @@ export interface FlushResult {
 
 /** Input of the activities that load what a session needs to open. */
 export interface LoadInput {
-  /** The known cause of the wait. While it is the same, Temporal retries, which leaves no history; a different one is soon reported. */
+  /**
+   * The known cause of the wait. While it stays the same, Temporal retries, which adds nothing to history. A different cause is soon
+   * reported.
+   */
   waitsFor?: NotYet['notYet']['code']
   /** A person decided to continue without the events of unreadable executions. */
   abandoned?: true
@@ -262,37 +269,40 @@ export interface NotYet {
   }
 }
 
-/** What an activity of an execution that no worker can replay did. Absent `result`: a tool's body may have been entered. */
+/** The result of an activity whose execution no worker can replay. Without a `result`, a tool's body may have been entered. */
 export type PriorAnswer =
   | { of: 'model'; run: number; turn: number; result: CallModelResult }
   | { of: 'call'; run: number; turn: number; callId: string; result?: ExecuteToolResult }
 
-/** An execution that no worker could replay: its session continues in another one. */
+/** What a session inherits from an execution that no worker could replay. */
 export interface Succession {
   unreplayable?: Unreplayable
   /** What its activities did after the last stored event, in order. */
   answers?: PriorAnswer[]
-  /** What it had received, in order, and the stored events do not show to be done. */
+  /** The requests that it received, in order, and that were not carried out according to the stored events. */
   requests?: PriorRequest[]
 }
 
-/** What an earlier execution had received: a signal, an operator's cancellation, or an update with its id. */
+/** A request that an earlier execution received: a signal, an operator's cancellation, or an update with its id. */
 export type PriorRequest =
   | { kind: 'signal' | 'cancellation'; name: string; details: unknown }
   | { kind: 'update'; name: string; details: unknown; id: string }
 
 export interface LoadSessionInput extends LoadInput {
-  /** The execution that was reset: its unstored events are stored first. */
+  /** The execution that was reset. Its unstored events are stored first. */
   after?: string
-  /** The execution that took the session for a new one: what it received is passed on. */
+  /** The execution that took the session for a new one. What it received is passed on. */
   mistaken?: string
   /** The execution that this one replaces, because no worker could replay it. */
   unreplayable?: Unreplayable
 }
 
-/** What a reset sent to the new execution again, although the reset one had carried it out: stored events show it. */
+/**
+ * Requests that the server sent to the new execution again after a reset, although the reset execution had carried them out according to
+ * the stored events.
+ */
 export interface RepeatedRequests {
-  /** The places of the signals among all that the execution has received, from 0. */
+  /** The indexes of the signals among all signals that the execution has received, from 0. */
   signals: number[]
   /** The ids of the updates. */
   updates: string[]
@@ -304,9 +314,9 @@ export type LoadSessionResult = Succession & PastInStore & { repeated?: Repeated
 /** What the store has of a session. */
 export type PastInStore =
   | { found: false }
-  /** `state`: within its bounds, see `snapshotOf`. */
+  /** `state`: bounded as described at `snapshotOf`. */
   | { found: true; lost?: undefined; state: SessionState; digest: string }
-  /** The session is known, but neither a checkpoint nor its events can be read: it starts over, and numbers continue. */
+  /** The session is known, but neither a checkpoint nor its events can be read. It starts over, and its numbers continue. */
   | {
       found: true
       lost: true
@@ -317,7 +327,7 @@ export type PastInStore =
       tags: string[]
       run: number
       checkpoint: number
-      /** The session whose id its session-wide keys have, if it was a fork. */
+      /** The session whose id the session-wide keys contain, if this one is a fork. */
       keysOf?: string
       seq: number
       digest: string
@@ -333,7 +343,7 @@ export interface LoadCallsInput extends LoadInput {
   from: number
 }
 
-/** The calls from the first one on, as many as one result can hold. `gone`: the store no longer has the events. */
+/** As many calls as one result can hold, from the first one on. `gone`: the store no longer has the events. */
 export type LoadCallsResult = { gone?: undefined; calls: CallState[]; more: boolean } | { gone: true }
 
 /** Which calls of a turn to find. Ended calls come with their arguments. */
@@ -344,7 +354,7 @@ export interface FindCallsInput extends EventsInput {
   from: number
 }
 
-/** The events of the watermark could not be read. `reason`: absent from workers that did not say it yet. */
+/** The events of the watermark could not be read. `reason`: absent from older workers. */
 export interface Unreadable {
   kind: 'stale_watermark'
   reason?: string
@@ -370,7 +380,7 @@ export interface FindPlaceInput extends EventsInput {
   archived?: true
 }
 
-/** The place of a target, and the effects after it that would not be undone. */
+/** The position of a target, and the effects after it, which a rollback does not undo. */
 export type FindPlaceResult =
   | {
       kind: 'found'
@@ -383,13 +393,13 @@ export type FindPlaceResult =
       removed: string[]
       /** The messages that the newest run accepted, and its intent. */
       again?: { messages: { messageId: string; seq: number }[]; intent: number }
-      /** What differs now from that place. */
+      /** What changes by going back there. */
       restored?: RestoredValues
     }
   | { kind: 'refused'; code: string; reason: string }
   | Unreadable
 
-/** The point whose plan and memory are found: before a run began, or after an event. */
+/** The point whose plan and memory to find: before a run began, or after an event. */
 export interface FindKeptInput extends EventsInput {
   beforeRun?: number
   upToSeq?: number
@@ -398,7 +408,7 @@ export interface FindKeptInput extends EventsInput {
 /** `kept`: absent if the events do not include that point. */
 export type FindKeptResult = { kind: 'found'; kept?: PlanAndMemory } | Unreadable
 
-/** A call with arguments other than the model's. */
+/** Input for resolving a call with arguments other than the model's. */
 export interface ResolveToolInput extends EventsInput {
   agent: string
   run: number
@@ -407,7 +417,7 @@ export interface ResolveToolInput extends EventsInput {
   generation?: number
   tool: string
   input: Json
-  /** A person provided the arguments: hooks may refuse or change them, like the model's. */
+  /** A person provided the arguments: hooks may refuse or change them, as they may with the model's. */
   asksHooks?: true
   context: Json
   metadata: JsonObject
@@ -441,7 +451,7 @@ export interface CheckAnswerInput extends ToolCallInput, EventsInput {
 
 export type CheckAnswerResult = ({ kind: 'fits' } & RecordedResult) | { kind: 'does_not_fit'; message: string } | { kind: 'not_served' }
 
-/** pawl's own activities. They have a separate task queue, so that user code cannot take all their slots. */
+/** pawl's own activities. They have a separate task queue, so that user code cannot occupy all their slots. */
 export type OwnActivity = 'findPlace' | 'findCalls' | 'findKept' | 'flush' | 'loadSession' | 'loadCalls' | 'loadFork'
 
 /** The activities by name. */

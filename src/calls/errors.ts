@@ -41,7 +41,7 @@ export class InvalidResult extends PawlError {
   }
 }
 
-/** The server has given up this attempt: another one may be running. */
+/** The server has given up on this attempt, and another one may be running. */
 export class AttemptLost extends PawlError {
   override readonly name = 'AttemptLost'
 
@@ -70,7 +70,7 @@ export class ArchiveUnavailable extends PawlError {
   constructor(options: { cause: unknown }) {
     super(
       'archive_unavailable',
-      'The session needs large values from the side store, which cannot be reached now: it resumes by itself when the store is back.',
+      'The session needs large values from the side store, which cannot be reached now. It resumes by itself when the store is back.',
       options,
     )
   }

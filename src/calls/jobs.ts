@@ -1,4 +1,4 @@
-// Jobs, as an orchestrator dispatches them and an executor answers them: the types that both sides share.
+// The types of jobs that an orchestrator dispatches and an executor answers.
 import type { CallModelResult, PawlActivities } from './activities.ts'
 import type { AttemptReport, Fallback } from '../session/attempts.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
@@ -23,17 +23,17 @@ export interface AttemptSoFar {
   number: number
   /** Failed attempts of this activity. */
   failed: FailedAttempt[]
-  /** Attempts of the call that threw; for a model call, those of the model that is being tried. */
+  /** How many attempts of the call threw; for a model call, how many with the model being tried. */
   failures: number
   /** For a model call: the model to try, if not the agent's own. */
   fallback?: Fallback
-  /** Digest of the attempt before this one, if that failed unexpectedly. */
+  /** Digest of the previous attempt's failure, if it was unexpected. */
   unexpected?: string
   /** The last progress that an earlier attempt reported. */
   lastProgress?: Json
 }
 
-/** What a job works on. A tool's call and the question whether it took effect have one subject. */
+/** What a job works on. A tool call and its verification have the same subject. */
 export type JobSubject =
   | { of: 'model' | 'compaction' | 'hooks'; run: number; turn: number }
   | { of: 'tool' | 'resolution' | 'answer'; callId: string; tool: string }
@@ -44,7 +44,7 @@ export function nameOfSubject(subject: JobSubject): string {
   return subject.of === 'tool' ? subject.callId : `${subject.of}:${subject.callId}`
 }
 
-/** All data for an attempt's heartbeats and answer: with it, another orchestrator can take over. */
+/** All data needed for an attempt's heartbeats and answer. With it, another orchestrator can take over. */
 export interface Ticket {
   taskToken: Uint8Array
   sessionId: string
@@ -78,11 +78,11 @@ export interface JobOrder<K extends JobKind = JobKind> {
 /** What is sent with a job beside its order. */
 export interface SentAlong {
   along?: EventsAlong
-  /** Tools during which executors have died lately: their calls do not run as part of a model call. */
+  /** Tools during which executors have recently died. Their calls do not run as part of a model call. */
   heldBack?: readonly string[]
 }
 
-/** Events that are sent with a job, so that it does not need to request them. */
+/** Events sent along with a job to save it a request. */
 export interface EventsAlong {
   from: Watermark
   entries: LogEntry[]
@@ -102,7 +102,7 @@ export interface TimedRequest {
   ms: number
   /** Milliseconds until the first piece of a streamed answer. */
   firstMs?: number
-  /** The code or the class of the error that it ended with. */
+  /** The code or class of the error, if the request failed. */
   error?: string
 }
 
@@ -122,7 +122,7 @@ export interface JobLink {
   asked(request: TimedRequest): void
   /** Sends watchers a piece of a model call's answer. */
   delta(piece: ModelDelta): void
-  /** Hands over the model's complete answer: if this executor dies, the next one does not need to request it again. */
+  /** Hands over the model's complete answer: if this executor dies, the next one need not request it again. */
   answered(answer: ModelAnswer): void
   /** Reports progress: shown in `tool_calls`, and passed to the next attempt if this one dies. */
   progress(value: Json): void

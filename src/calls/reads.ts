@@ -11,19 +11,19 @@ export interface ReadTarget {
   watermark: Watermark
   /** Events before this point cannot be read; absent: all events can. */
   origin?: Watermark
-  /** Only if the store does not have another past for the session. */
+  /** The events apply only if the store does not have another past for the session. */
   isNew?: true
 }
 
 /** The side store's large values, as an executor accesses them. */
 export interface ValueStore {
-  /** Stores a value; returns whether it is stored, or was erased. `waitMs`: how long it may wait for the store; absent: one short try. */
+  /** Stores a value. Returns true if it is stored, or if its session was erased. */
   put(sessionId: string, ref: BlobRef, json: Uint8Array, from: ValueSource): Promise<boolean>
   /** The stored JSON texts, by sha256. @throws ArchiveUnavailable. */
   get(sessionId: string, refs: readonly BlobRef[]): Promise<Map<string, string>>
 }
 
-/** Where a value comes from, and how long it may wait for the store. */
+/** The origin of a value, and how long it may wait for the store. */
 export interface ValueSource {
   /** The execution whose call made it. */
   executionId: string
@@ -31,5 +31,5 @@ export interface ValueSource {
   waitMs?: number
 }
 
-/** Finds the call that used a key in a part of the session that was pruned. Undefined: none did. @throws ArchiveUnavailable. */
+/** Finds the call that used a key in a part of the session that was pruned. Undefined if there is none. @throws ArchiveUnavailable. */
 export type EarlierKeys = (sessionId: string, key: string) => Promise<{ callId: string; outcome: 'completed' | 'unknown' } | undefined>

@@ -18,7 +18,7 @@ export interface AgentPlace {
 /** The slice values of an agent without slices. */
 export const NO_SLICES: SliceValues = Object.freeze({})
 
-/** The same context for one call of user code: nothing that it changes is seen by another call. Slices are frozen, and services shared. */
+/** A copy of the context for one call of user code, so that no other call sees its changes. Slices are frozen, and services are shared. */
 export function ownContext<C extends Pick<AgentContext, 'context' | 'metadata' | 'tags'>>(ctx: C): C {
   return { ...ctx, context: copyOf(ctx.context), metadata: copyOf(ctx.metadata), tags: copyOf(ctx.tags) }
 }

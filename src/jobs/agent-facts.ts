@@ -5,7 +5,7 @@ import { shortHash } from '../session/digest.ts'
 import type { AgentFacts, SessionLimits } from '../session/agent-facts.ts'
 import type { HookEvent } from '../session/hooks/hooks.ts'
 
-/** Hooks that see a turn once it is over; the next model call runs them, if there is one. */
+/** Hooks that run once a turn is over, as part of the next model call if there is one. */
 const AFTER_TURNS: readonly HookEvent[] = ['turnEnd', 'postToolUse', 'postToolUseFailure']
 
 /** The agent as this process declares it. */
@@ -23,7 +23,7 @@ export function factsOf({ limits, sessionLimits, checkpoint, recovery, plan, mem
   return { digest: shortHash(JSON.stringify(facts)), ...facts }
 }
 
-/** In a fixed order: the digest is over the text. */
+/** In a fixed order, because the digest is computed over the text. */
 function boundsOf({ deadlineMs, maxTotalTokens, maxUsd }: Agent['sessionLimits']): SessionLimits {
   return defined({ deadlineMs, maxTotalTokens, maxUsd })
 }

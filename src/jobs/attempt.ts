@@ -15,7 +15,6 @@ import { beginningOf } from '../session/beginning.ts'
 const MAX_PROGRESS_BYTES = 16_000
 const MAX_MILESTONES = 100
 
-/** The reports of a body. */
 export interface Notes {
   readonly lastProgress: Json | undefined
   /** @throws TypeError for a value that is not JSON or is too large. */
@@ -36,7 +35,6 @@ interface AttemptNotes {
   spent?: SpendNote[]
 }
 
-/** The reports of one attempt. */
 export function notesOf({ lastProgress }: AttemptSoFar, link: JobLink): Notes {
   const said: AttemptNotes = {}
   const events = reporter('attempt')
@@ -84,7 +82,7 @@ export function failedAttempt(
   const code = isError ? textOf(() => (error as { code?: unknown }).code, 'string') : ''
   const name = isError ? textOf(() => error.name, 'string') || textOf(() => error.constructor.name, 'string') || 'Error' : typeof error
   const text = isError ? textOf(() => error.message) : typeof error === 'string' ? error : notAnError(error)
-  // Models refuse an empty error result, and people cannot use one.
+  // Models refuse an empty error result, and it would tell people nothing.
   const message = text.trim() === '' ? `${name} was thrown without a message.` : text
   const stack = stackFor(error)
   return {
@@ -98,7 +96,7 @@ export function failedAttempt(
   }
 }
 
-/** An error that pawl itself made, such as a provider's refusal, needs no stack: its message says what to do. */
+/** An error that pawl itself made, such as a provider's refusal, needs no stack: because its message says what to do. */
 function stackFor(error: unknown): string | undefined {
   const stack = stackOf(error)
   return stack?.hasOwn || !(error instanceof PawlError) ? stack?.text : undefined
@@ -108,7 +106,7 @@ function stackFor(error: unknown): string | undefined {
 const MAX_CODE = 200
 
 function notAnError(value: unknown): string {
-  return `A value that is not an Error was thrown: ${textOf(() => value) || 'it has no text'}`
+  return `A value that is not an Error was thrown: ${textOf(() => value) || '(no text)'}`
 }
 
 /** Any value may be thrown, even one that throws when it is read. */

@@ -1,4 +1,4 @@
-// What user code reports through `ctx.emit`. It is checked at once, so that the error reaches the code that caused it.
+// What user code reports through `ctx.emit`. Each report is checked at once, so that an error reaches the code that caused it.
 import { ToolError } from '../agent/errors.ts'
 import { CUSTOM_EVENT_LIMITS, type CustomEvent, isEventName } from '../session/hooks/custom-events.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
@@ -10,13 +10,12 @@ export interface EventRoom {
   bytes: number
 }
 
-/** Room for as many custom events as one result may have, less the events that it already has. */
+/** The room for custom events in one result, minus the events that the result already has. */
 export function eventRoom(had: readonly CustomEvent[] = []): EventRoom {
   // The brackets of the list are 2 bytes, and it has one comma fewer than events.
   return { bytes: CUSTOM_EVENT_LIMITS.allBytes - 1 - had.reduce((sum, event) => sum + bytesOf(event), 0) }
 }
 
-/** The reports of one attempt or hook. */
 export interface Reporter {
   /** @throws ToolError `invalid_event`, `event_too_large` or `too_many_events`. */
   emit(name: string, data?: Json): void
@@ -24,7 +23,7 @@ export interface Reporter {
   readonly events: readonly CustomEvent[]
 }
 
-/** Whose events are collected, for the messages of errors. */
+/** The source of the events, as named in error messages. */
 const WHO = { attempt: ['attempt', 'one attempt'], hook: ['hook', 'all hooks of one step'] } as const
 
 /** Collects the custom events of an attempt or of a hook. Hooks that share one result share the room. */
@@ -49,7 +48,7 @@ export function reporter(whose: keyof typeof WHO, room: EventRoom = eventRoom())
   }
 }
 
-/** The event's size in a list, with the comma that follows it. */
+/** The event's size in a list, including the comma that follows it. */
 function bytesOf(event: CustomEvent): number {
   return jsonBytes(event) + 1
 }
@@ -58,7 +57,6 @@ function bytesOf(event: CustomEvent): number {
 const FOR_GOOD = { retryable: false }
 const REPORT_LESS = 'report what to look up, not the data.'
 
-/** What the name of a custom event or a milestone must be, for messages. */
 export const EVENT_NAME = 'a string of 1 to 200 characters without NUL bytes or lone surrogates'
 
 function checkedEvent(name: string, data: Json | undefined): CustomEvent {

@@ -6,7 +6,6 @@ import { runHooksAfter } from './model-call/hooks.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { hookRoom } from './run-hooks.ts'
 
-/** Carries out the job. */
 export async function endHooks(
   needs: JobNeeds,
   { sessionId, executionId, attempt, link, along }: Job,

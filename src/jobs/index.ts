@@ -12,7 +12,7 @@ type CarryOut<K extends JobKind> = (needs: JobNeeds, job: Job, input: JobInput<K
 
 const JOBS: { [K in JobKind]: CarryOut<K> } = { callModel, compact, executeTool, verifyTool, resolveTool, checkAnswer, endHooks }
 
-/** Carries out a job. @throws TryAgain, and those errors of user code with which the activity must fail. */
+/** Carries out a job. @throws TryAgain, and errors of user code that must fail the activity. */
 export function carryOut<K extends JobKind>(kind: K, needs: JobNeeds, job: Job, input: JobInput<K>): Promise<JobResult<K>> {
   return JOBS[kind](needs, job, input)
 }

@@ -13,13 +13,12 @@ import { defined } from '../session/defined.ts'
 /** Size of the cache, in characters of JSON. */
 const CACHED_CHARACTERS = 64_000_000
 
-/** How a value is kept. */
+/** How long a value may wait for the store, and where it comes from. */
 export interface Patience extends ValueSource {
   /** Ends the wait. */
   signal: AbortSignal
 }
 
-/** The large values of an executor. */
 export interface LargeValues {
   /** Stores the value; returns the reference, or undefined if that failed. Never rejects. */
   keep(sessionId: string, blob: Blob, patience: Patience): Promise<BlobRef | undefined>
@@ -27,7 +26,6 @@ export interface LargeValues {
   hydrate(sessionId: string, events: readonly SessionEvent[]): Promise<SessionEvent[]>
 }
 
-/** Large values over the store. */
 export function largeValues(store: ValueStore, logger: Logger): LargeValues {
   const cached = new LRUCache<string, string>({ maxSize: CACHED_CHARACTERS, sizeCalculation: (json) => json.length })
   const keyOf = (sessionId: string, sha256: string): string => `${sessionId}\n${sha256}`
@@ -76,7 +74,7 @@ export function largeValues(store: ValueStore, logger: Logger): LargeValues {
   return { keep, hydrate }
 }
 
-/** The event with its value, if the value is valid for such an event: any client may signal a reference to any value. */
+/** The event with its value, if the value is valid for such an event. Any client may signal a reference to any value. */
 function put(event: SessionEvent, value: Json): SessionEvent | undefined {
   if (event.type === 'message_received') {
     const checked = checkMessage({ content: value })

@@ -1,4 +1,4 @@
-// Dependencies of jobs, provided by their executor. It has no Temporal SDK and no database pool: the orchestrator does that part.
+// Dependencies of jobs, provided by their executor. The executor has no Temporal SDK and no database pool; the orchestrator does that part.
 import type { ExecuteToolInput } from '../calls/activities.ts'
 import type { EarlierKeys } from '../calls/reads.ts'
 import type { Agent } from '../agent/agent.ts'
@@ -23,11 +23,10 @@ export interface JobNeeds {
   inToolSpan<T>(call: Pick<Job, 'sessionId' | 'attempt'>, input: ExecuteToolInput, work: () => Promise<T>): Promise<T>
   /** This process, as people see it: `host:pid`. */
   worker: string
-  /** Whether a body that ignores its timeout is ended by killing its process. If so, nothing else may end it. */
+  /** Whether a body that ignores its timeout is ended by killing its process. If so, pawl must not abandon it otherwise. */
   killsOverdue: boolean
 }
 
-/** The running job. */
 export interface Job extends SentAlong {
   sessionId: string
   executionId: string

@@ -1,11 +1,10 @@
-// Which tools are quick: measured for each executor, because only it knows the services that its bodies call.
+// Measures which tools are quick. Each executor has its own measurements, because the tools' services belong to it.
 
-/** A body that takes this long is not quick. */
+/** A body that takes this long or longer is not quick. */
 const QUICK_MS = 100
-/** How many bodies of a tool must have been quick without exception. */
+/** How many bodies of a tool in a row must have been quick. */
 export const MEASURED = 20
 
-/** The tools of an executor. */
 export interface QuickTools {
   /** A body of the tool took this long. */
   took(agent: string, tool: string, ms: number): void
@@ -13,7 +12,7 @@ export interface QuickTools {
   isQuick(agent: string, tool: string): boolean
 }
 
-/** Starts without measurements: a tool that is slow, or kills its executor, shows it in calls of its own. */
+/** Starts without measurements, so that a tool that is slow or kills its executor does so in calls of its own first. */
 export function measureTools(): QuickTools {
   /** How many bodies in a row were quick. */
   const quick = new Map<string, number>()
@@ -28,5 +27,5 @@ export function measureTools(): QuickTools {
   }
 }
 
-/** No tool is quick. */
+/** For executors that never treat a tool as quick. */
 export const NO_QUICK_TOOLS: QuickTools = { took: () => undefined, isQuick: () => false }

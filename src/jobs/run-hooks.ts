@@ -26,17 +26,17 @@ import { spendReporter } from './spend-notes.ts'
 
 /** Maximum bytes of JSON of one answer, and of all answers in one activity's result. */
 const ANSWER_BYTES = { one: 64_000, all: 256_000 } as const
-/** One activity's result has the errors of all of its hooks. */
+/** The errors of all hooks share one activity's result. */
 const STACK_BYTES = 1_000
 
-/** What hooks may still add to one activity's result: it must fit into one payload together with the model's answer. */
+/** How much hooks may still add to one activity's result, which must fit into one payload together with the model's answer. */
 export interface HookRoom {
   /** Bytes of JSON left for answers. */
   answers: number
   events: EventRoom
 }
 
-/** The room in a result that already has these hooks. */
+/** The room left in a result that already has these hooks. */
 export function hookRoom(had: readonly HookOutcome[] = []): HookRoom {
   return { answers: ANSWER_BYTES.all - answerBytes(had), events: eventRoom(had.flatMap(({ emitted }) => emitted ?? [])) }
 }
@@ -45,13 +45,12 @@ function answerBytes(runs: readonly HookRun[]): number {
   return runs.reduce((sum, { answer }) => sum + (answer ? jsonBytes(answer) : 0), 0)
 }
 
-/** What hooks run with. */
 export interface HookRunner {
   hooks: readonly NamedHook[]
   ctx: AgentContext
   attempt: number
   room: HookRoom
-  /** Aborts when the hooks' step must stop: they are then not recorded. */
+  /** Aborts when the hooks' step must stop: they are not recorded then. */
   signal: AbortSignal
 }
 
@@ -66,17 +65,16 @@ export interface HookInvocation<E extends HookEvent = HookEvent> {
   among?: number
   /** Whether the hook has already answered and must not run again. */
   hasRun?(hook: string): boolean
-  /** What is wrong with an answer that is otherwise allowed. */
+  /** What is wrong with an answer whose form is allowed. */
   problemWith?(answer: HookAnswer): Promise<string | undefined>
 }
 
-/** An answer that is not allowed. */
 class InvalidAnswer extends Error {
   override readonly name = 'InvalidAnswer'
   readonly code = 'invalid_answer'
 }
 
-/** The hooks of an event that are asked about a tool's calls. */
+/** The hooks of an event that apply to a tool's calls. */
 export function hooksFor(hooks: readonly NamedHook[], { on, tool, hasRun }: Pick<HookInvocation, 'on' | 'tool' | 'hasRun'>): NamedHook[] {
   return hooks.filter((hook) => hook.on === on && (tool === undefined || isFor(hook, tool)) && !hasRun?.(hook.name))
 }
@@ -85,7 +83,7 @@ export function hooksFor(hooks: readonly NamedHook[], { on, tool, hasRun }: Pick
 export async function runHooks(runner: HookRunner, calling: HookInvocation): Promise<HookOutcome[]> {
   const { room } = runner
   const due = hooksFor(runner.hooks, calling)
-  // Places that share the room run at the same time, so each has its share of what was left when it began.
+  // Places that share the room run at the same time, so each gets a share of what was left when it began.
   const maxBytes = Math.min(ANSWER_BYTES.one, Math.floor(room.answers / (due.length * (calling.among ?? 1))))
   const runs = ranked(await Promise.all(due.map((hook) => runHook(runner, hook, calling, maxBytes))))
   room.answers -= answerBytes(runs)
@@ -100,7 +98,7 @@ async function runHook(runner: HookRunner, hook: NamedHook, calling: HookInvocat
   const { events, emit } = reporter('hook', room.events)
   const { notes, spend } = spendReporter('hook')
   let isOver = false
-  // A hook that ignores its signal may keep reporting after its end, which is too late to be recorded.
+  // A hook that ignores its signal may keep reporting after its end, which is too late for the record.
   const report = (name: string, data?: Json): void => {
     if (!isOver) emit(name, data)
   }
@@ -113,7 +111,7 @@ async function runHook(runner: HookRunner, hook: NamedHook, calling: HookInvocat
   })
   try {
     const answer = await runBody({ timeoutMs: hook.timeoutMs, stop, abandonAfterMs: ABANDON_AFTER_MS }, async (signal) =>
-      // A copy, because the input is part of the session's cached past.
+      // Copied, because the input is part of the session's cached past.
       hook.run(copyOf(calling.input), {
         ...ownContext(ctx),
         turn,

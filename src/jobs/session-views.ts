@@ -23,24 +23,25 @@ import { StaleWatermark } from '../calls/errors.ts'
 import type { LargeValues } from './large-values.ts'
 import { atCheckpoint, newestOf, noMarks, type SnapshotMarks } from './slice-snapshots.ts'
 
-/** A session folded up to a watermark. */
 export interface FoldedSession {
   state: SessionState
   transcript: Transcript
   /** The slice values of this build's agent. They are frozen, and callers may keep them. */
   slices: SliceValues
-  /** The past that its hooks may still have to see; empty if this build's agent has no hooks. */
+  /** The past that its hooks may still need; empty if this build's agent has no hooks. */
   hooks: HookPast
 }
 
 /** Reads the entries above `from` up to the target's watermark. @throws StaleWatermark. */
 export type ReadEntries = (target: ReadTarget, from: Watermark) => Promise<LogEntry[]>
 
-/** The sessions of an executor. */
 export interface SessionViews {
   /** The session at the watermark. It belongs to the cache: do not change it or keep it. @throws StaleWatermark, ArchiveUnavailable. */
   view(target: ReadTarget, along?: EventsAlong): Promise<FoldedSession>
-  /** Folds a cached session whose agent has slices up to the target: no job may do so soon. @throws StaleWatermark, ArchiveUnavailable. */
+  /**
+   * Folds a cached session whose agent has slices up to the target: the next job may be far off. @throws StaleWatermark,
+   * ArchiveUnavailable.
+   */
   keepUp(target: ReadTarget): Promise<void>
 }
 
@@ -72,13 +73,13 @@ export interface ViewNeeds {
 /** Views over the events that `read` returns. */
 export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, logger }: ViewNeeds): SessionViews {
   const kept = new LRUCache<string, CachedView>({ max: SESSIONS_KEPT, maxSize: BYTES_KEPT, sizeCalculation: ({ bytes }) => bytes })
-  /** One read per session at a time: the second one uses what the first has read. */
+  /** One read per session at a time, so that the second uses what the first has read. */
   const inTurn = takeTurns()
 
   async function grow(key: string, from: CachedView | undefined, target: ReadTarget, along?: EventsAlong): Promise<FoldedSession> {
     const entries = await entriesFor(target, from?.at ?? target.origin ?? START, along)
     const events = entries.map((entry) => JSON.parse(entry.json) as SessionEvent)
-    // Before the transcript changes: it must not be half changed if values cannot be read.
+    // This comes before the transcript changes, which must not stay half changed if values cannot be read.
     const whole = await values.hydrate(target.sessionId, events)
     const transcript = from?.transcript ?? emptyTranscript()
     for (const event of whole) addToTranscript(transcript, event)
@@ -91,7 +92,7 @@ export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, lo
       addToSlices(slices, event, ({ error, ...skipped }) =>
         logger.warn({ session: target.sessionId, ...skipped, err: error }, 'a slice skipped an event: its reducer threw'),
       )
-      // The store discards them, too: an outcome that was newer than the checkpoint may have stayed.
+      // The store discards them, too, because an outcome newer than the checkpoint may have stayed.
       if (event.type === 'rolled_back') snapshots = snapshots.filter(({ seq }) => seq > event.toSeq)
       const entry = entries[index]
       if (event.type !== 'checkpoint_made' || !entry || slices.rules.length === 0) continue
@@ -144,7 +145,7 @@ export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, lo
           return await grow(key, usable, target, along)
         } catch (error) {
           if (!(usable && error instanceof StaleWatermark)) throw error
-          // The cached view may come from a rejected task: read everything again.
+          // The cached view may come from a rejected task, so read everything again.
           return grow(key, undefined, target, along)
         }
       })
@@ -152,19 +153,19 @@ export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, lo
   }
 }
 
-/** The new ones of the entries; undefined if they do not continue what was read. A tool's slices may have been read meanwhile. */
+/** The entries that are new; undefined if they do not continue what was read. A tool may have read its slices in the meantime. */
 function entriesAbove({ from: first, entries }: EventsAlong, from: Watermark): LogEntry[] | undefined {
   if (first.seq === from.seq && first.digest === from.digest) return entries
   const at = entries.findIndex(({ seq, digest }) => seq === from.seq && digest === from.digest)
   return at < 0 ? undefined : entries.slice(at + 1)
 }
 
-/** Events that slices read are kept beside the transcript. */
+/** How many copies of the event are kept: slices that read an event keep it beside the transcript. */
 function copiesOf({ type }: SessionEvent, { rules, past }: SlicesFold): number {
   return rules.length > 0 && past.reads.has(type) ? 2 : 1
 }
 
-/** Bytes of a restored value. Any client can signal a reference with any number in it. */
+/** Bytes of a restored value. The reference alone cannot tell, because any client can signal one with any number in it. */
 function valueBytes(event: SessionEvent): number {
   return Math.min(Math.max(0, blobOf(event)?.bytes ?? 0), BYTES_KEPT)
 }

@@ -1,4 +1,4 @@
-// The values of slices at checkpoints, as an executor hands them over: only those that have changed since the previous checkpoint.
+// The slice values that an executor hands over at checkpoints: only those that changed since the previous checkpoint.
 import type { EventOf, LogEntry } from '../session/events.ts'
 import type { SliceRules, SliceSnapshot, SliceValues } from '../session/slices/slices.ts'
 
@@ -8,7 +8,6 @@ const MAX_BYTES = 1_000_000
 /** By slice: the value at the newest checkpoint, and its JSON. */
 export type SnapshotMarks = ReadonlyMap<string, { value: unknown; json: string | undefined }>
 
-/** The marks of a session without checkpoints. */
 export function noMarks(rules: readonly SliceRules[]): SnapshotMarks {
   return new Map(rules.map(({ name, initial }) => [name, { value: initial, json: jsonOf(initial) }]))
 }

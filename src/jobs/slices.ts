@@ -1,4 +1,4 @@
-// The slices for tools. They are read before a body is entered, and only if the agent has any: without slices, tools need no events.
+// Reads the slices for tools before a body is entered, and only if the agent has any. Without slices, tools need no events.
 import type { EventsInput } from '../calls/activities.ts'
 import type { SliceValues } from '../session/slices/slices.ts'
 import { NO_SLICES } from './agent-context.ts'
@@ -21,7 +21,10 @@ export async function readSlices(needs: JobNeeds, { sessionId, executionId, alon
   return slices
 }
 
-/** The same; undefined if they cannot be read now. With `untilServed`, Temporal retries until the store has the data. @throws TryAgain. */
+/**
+ * The same; undefined if they cannot be read now. With `untilServed`, it throws instead, and Temporal retries until the store has the data.
+ * @throws TryAgain.
+ */
 export async function slicesIfReadable(
   needs: JobNeeds,
   job: Job,

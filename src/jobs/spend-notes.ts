@@ -1,10 +1,9 @@
-// What user code reports through `ctx.spend`. It is checked at once, so that the error reaches the code that caused it.
+// What user code reports through `ctx.spend`. Each report is checked at once, so that an error reaches the code that caused it.
 import { ToolError } from '../agent/errors.ts'
 import { defined } from '../session/defined.ts'
 import { numberText } from '../session/number-text.ts'
 import { isSpendNote, SPEND_LIMITS, type SpendNote } from '../session/spending/spend-notes.ts'
 
-/** The reports of one attempt or hook. */
 export interface SpendReporter {
   /** @throws ToolError `invalid_spend` or `too_many_spends`. */
   spend(spent: SpendNote): void

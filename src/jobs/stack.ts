@@ -5,21 +5,22 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { LRUCache } from 'lru-cache'
 import { cutText } from '../session/protocol/texts.ts'
 
-/** Events keep stacks, and heartbeats carry those of an activity's failed attempts. */
+/** Events keep stacks, and heartbeats carry the stacks of an activity's failed attempts. */
 const MAX_BYTES = 3_000
 const MAX_FRAMES = 15
 const MAX_CAUSES = 3
 const MAX_CAUSE_BYTES = 500
 
-/** The stack of an error. */
 export interface ErrorStack {
-  /** Frames, one a line, as V8 writes them, and the error's causes with theirs. It does not repeat the error's class and message. */
+  /**
+   * Frames, one per line, as V8 writes them, and the error's causes with their frames. It does not repeat the error's class and message.
+   */
   text: string
   /** Whether a frame is the user's own. */
   hasOwn: boolean
 }
 
-/** The stack of what was thrown; undefined if it has no frames outside of pawl and no causes. Never throws. */
+/** The stack of what was thrown; undefined if it has no causes and no frames outside pawl. Never throws. */
 export function stackOf(thrown: unknown): ErrorStack | undefined {
   try {
     return readStack(thrown)
@@ -72,9 +73,12 @@ interface Frame {
   of: 'user' | 'package' | 'node' | 'pawl'
 }
 
-/** The user's frames, then those of packages. Without any, those of Node, which name the operation, unless pawl itself threw the error. */
+/**
+ * The user's frames, then those of packages. If there are none, Node's frames, which name the operation, unless pawl itself threw the
+ * error.
+ */
 function linesOf(all: readonly Frame[]): string[] {
-  // Below the outermost place outside of pawl, V8's own frames, such as those of Promise.all, are pawl's.
+  // Below the outermost frame outside pawl, V8's own frames, such as those of Promise.all, belong to pawl.
   const outermost = all.findLastIndex(({ of, place }) => of !== 'pawl' && place !== undefined)
   const frames = outermost < 0 ? all : all.slice(0, outermost + 1)
   const from = (...of: Frame['of'][]): string[] => frames.flatMap((frame) => (of.includes(frame.of) ? frame.line : []))
@@ -94,7 +98,10 @@ function framesOf({ message, stack }: Error): Frame[] {
 const FRAME = /^at (?:(.+?) \(|async )?((?:file:\/\/)?(?:\/|[A-Za-z]:[\\/]).*?):(\d+):(\d+)\)?$/
 const OF_NODE = /\(?node:[\w/.-]+:\d+:\d+\)?$/
 const OF_PACKAGE = /[\\/]node_modules[\\/]/
-/** The folders with pawl's code: compiled, and the sources that Node names in its place where source maps apply, as they do for a module in TypeScript. */
+/**
+ * The folders with pawl's code: the compiled code, and the sources that Node names instead where source maps apply, for example for a
+ * TypeScript module.
+ */
 const OF_PAWL = ['../../dist/', '../../src/'].map((folder) => fileURLToPath(new URL(folder, import.meta.url)))
 
 function frameOf(line: string): Frame {

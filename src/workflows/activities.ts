@@ -28,7 +28,7 @@ const HEARTBEAT_TIMEOUT_MS = 10_000
 const MODEL_CALL_MS = 3_600_000
 
 const COMMON: ActivityOptions = { cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED }
-/** The wrappers decide on retries themselves. This policy applies to attempts that cannot answer. */
+/** This policy covers attempts that cannot report a result. The wrappers decide on all other retries themselves. */
 const RETRIED = { initialInterval: 100, backoffCoefficient: 2, maximumInterval: 30_000 }
 
 /**
@@ -39,7 +39,6 @@ export function summaryOf(step: string, { attempts }: { attempts: number }): str
   return attempts > 0 ? `${step}, attempt ${attempts + 1}` : step
 }
 
-/** Options of the activities that ask a model. */
 export function modelCalls(how: 'first' | 'again' | 'until_served', summary: string): Pick<PawlActivities, 'callModel' | 'compact'> {
   return proxyActivities<Pick<PawlActivities, 'callModel' | 'compact'>>({
     ...COMMON,
@@ -52,7 +51,7 @@ export function modelCalls(how: 'first' | 'again' | 'until_served', summary: str
   })
 }
 
-/** Options of an `executeTool` activity, by the call's effect. */
+/** The call's effect decides whether Temporal may retry the activity. */
 export function toolCalls(
   resolution: Resolution,
   how: 'first' | 'again' | 'until_served',
@@ -86,14 +85,14 @@ export function verifications(resolution: Resolution, how: 'first' | 'again'): P
   })
 }
 
-/** For activities that the sender of an update waits for, which must answer quickly or fail. */
+/** For activities whose result the sender of an update awaits: they must finish or fail quickly. */
 const ANSWERED_SOON: ActivityOptions = {
   startToCloseTimeout: 60_000,
   heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumAttempts: 5 },
 }
 
-/** The session can wait until the store is available again. Heartbeats every second reveal a worker's death early. */
+/** The session can wait for the store. Heartbeats every second reveal a worker's death early. */
 const UNTIL_STORED: ActivityOptions = {
   startToCloseTimeout: 60_000,
   heartbeatTimeout: 5_000,
@@ -123,7 +122,7 @@ export const loadFork = own('loadFork', UNTIL_STORED)
 
 type OwnActivities = Pick<PawlActivities, OwnActivity>
 
-/** One of pawl's own activities. Its task queue is known only while a workflow runs. */
+/** Schedules one of pawl's own activities. Their task queue is known only while a workflow runs. */
 function own<A extends OwnActivity>(activity: A, options: ActivityOptions): OwnActivities[A] {
   const act = (input: never): unknown => {
     const activities = proxyActivities<OwnActivities>({ ...options, taskQueue: ownTaskQueue(workflowInfo().taskQueue) })
@@ -136,7 +135,7 @@ function own<A extends OwnActivity>(activity: A, options: ActivityOptions): OwnA
 export type LostActivity =
   /** Cancelled before it could begin. */
   | { how: 'cancelled' }
-  /** No worker started it, or only one that does not know it: no body was entered. */
+  /** No worker started it, or only one that does not know it, so no body was entered. */
   | { how: 'not_begun'; message: string }
   /** Its worker died (`confirmed`: a supervisor saw it) or stopped responding. `begun`: whether a body may have been entered. */
   | { how: 'died'; confirmed: boolean; begun: boolean; report: DeathReport | undefined; message: string; failureClass: string }
@@ -196,14 +195,14 @@ class UndecodableAnswer extends Error {
   override readonly name = 'UndecodableAnswer'
 }
 
-/** The activity's result. Not asynchronous: another promise would change the order of a task's commands. @throws UndecodableAnswer. */
+/** The activity's result. Synchronous, because another promise would change the order of a task's commands. @throws UndecodableAnswer. */
 export function answerIn<T>(result: T): T {
   const given: unknown = result
   if (given instanceof Undecodable) throw new UndecodableAnswer(`The activity's result cannot be decoded: ${given.reason}.`)
   return result
 }
 
-/** Waits; returns whether an interrupt ended the wait. */
+/** Waits. Returns true if an interrupt ended the wait. */
 export async function interruptedWhile(wait: Promise<void>): Promise<boolean> {
   try {
     await wait

@@ -10,25 +10,22 @@ import type { Journal } from './journal.ts'
 import type { Stopping } from './stopping.ts'
 import { defined } from '../session/defined.ts'
 
-/** The longest timer that is useful. */
 const LONGEST_MS = 10 * 365 * 24 * 3_600_000
 
-/** The alarms of one execution. */
 export interface Alarms {
   readonly due: Due
   /**
    * Sets the alarms that the state needs now, and removes the others. Call this before each decision, and when a step learns of a deadline.
    */
   follow(): void
-  /** Whether so much time has passed that the body of an unknown call without a confirmed death can no longer be running. */
+  /** Whether enough time has passed that the body of an unknown call without a confirmed death can no longer be running. */
   isDead(callId: string): boolean
   /** Whether any alarm is set and has not fired. */
   areSet(): boolean
 }
 
-/** A moment that a state waits for: in milliseconds since 1970, or as a duration from when it is first waited for. */
+/** A moment that the state waits for: milliseconds since 1970, or a duration from the start of the wait. */
 type AlarmTime = ({ at: number } | { forMs: number }) & {
-  /** Called when the moment comes. */
   onDue?: () => void
 }
 
@@ -37,7 +34,6 @@ interface Alarm {
   hasGoneOff: boolean
 }
 
-/** The alarms of one execution. */
 export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
   const alarms = new Map<string, Alarm>()
   let home: CancellationScope | undefined
@@ -72,10 +68,10 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
       )
   }
 
-  /** The moments that the state waits for, identified by name, because their times may differ on a replay. */
+  /** The moments that the state waits for, by name. Their times may differ on a replay, so a time cannot identify a moment. */
   function momentsOf(state: SessionState): Map<string, AlarmTime> {
     const moments = new Map<string, AlarmTime>()
-    // Each execution waits from its start: the time since the loss would depend on clocks.
+    // Each execution measures this from its own start, because the time since the loss would depend on clocks.
     for (const [callId, { aliveForMs }] of Object.entries(state.unknown)) {
       if (aliveForMs !== undefined) moments.set(life(callId), { forMs: aliveForMs })
     }

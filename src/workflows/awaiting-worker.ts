@@ -6,7 +6,7 @@ import { defined } from '../session/defined.ts'
 import { CancellationScope, condition, sleep } from '@temporalio/workflow'
 import { backoffMs } from '../session/backoff.ts'
 
-/** Errors that the session leaves when the next answer arrives. */
+/** Errors that the session leaves as soon as a worker answers. */
 const LEFT_WHEN_SERVED = ['agent_not_served', 'archive_unavailable'] as const
 
 /** How long a session waits before it reports that no worker serves it. */
@@ -16,7 +16,7 @@ export const NOT_SERVED_AFTER_MS = 120_000
 export interface ServingWatch {
   /** Handles an activity that no worker served: waits briefly, and enters the error after the grace period. */
   notServed(what: string): Promise<void>
-  /** Whether the grace period is over; it begins with the first query. */
+  /** Whether the grace period is over; it begins with the first check. */
   isGraceOver(): boolean
   /** Waits until `done` settles (true) or the grace period is over (false). */
   inGrace(isDone: () => boolean): Promise<boolean>
@@ -28,7 +28,6 @@ export interface ServingWatch {
   served(): void
 }
 
-/** The waits of one session. */
 export function startServing(journal: Journal, flushing: Flushing, graceMs: number): ServingWatch {
   const grace = startGrace(graceMs)
   const retryWaits = startRetryWaits()
@@ -64,18 +63,18 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
   }
 }
 
-/** A grace period that begins when it is first queried. */
+/** A grace period that begins when it is first checked. */
 interface Grace {
   isOver(): boolean
   /** Waits until `done` settles (true) or the grace period is over (false). */
   until(isDone: () => boolean): Promise<boolean>
-  /** Ends the grace period; the next query starts it again. */
+  /** Ends the grace period; the next check starts it again. */
   reset(): void
 }
 
-/** A grace period of `graceMs`. It is over when its timer has fired, whatever the clock says: see alarms.ts. */
+/** It is over when its timer has fired, whatever the clock says (see alarms.ts). */
 function startGrace(graceMs: number): Grace {
-  // Outside the scope of the step that queries it first, because it must outlive that step.
+  // Runs outside the scope of the step that first checks it, because it must outlive that step.
   const parent = CancellationScope.current()
   let spell: { scope: CancellationScope; isOver: boolean } | undefined
 
@@ -115,16 +114,16 @@ const FIRST_WAIT_MS = 50
 
 const LONGEST_WAIT_MS = 5_000
 
-/** The waits between retries, which grow. Parallel steps wait together, so that none delays the others' next retry. */
+/** The waits between retries, which grow. Parallel steps share one wait, so that no step delays another's next retry. */
 interface RetryWaits {
-  /** Waits until the next retry: together with a step that already waits, otherwise as long as the number of retries requires. */
+  /** Waits until the next retry. Joins a wait in progress; otherwise waits as long as the number of retries requires. */
   wait(): Promise<void>
-  /** Makes the next waits short again, because a worker served the request. */
+  /** Resets the waits, because a worker served the request. */
   served(): void
 }
 
 function startRetryWaits(): RetryWaits {
-  // Outside the scope of the step that waits first, because others may still be waiting when that step is stopped.
+  // Runs outside the scope of the step that waits first, because others may still be waiting when that step is stopped.
   const parent = CancellationScope.current()
   let asked = 0
   let round: { isOver: boolean } | undefined

@@ -16,15 +16,14 @@ import { defined } from '../session/defined.ts'
 const DUE: HistorySize = { events: 1_000, bytes: 4_000_000 }
 /** How long a turn may be delayed by the flush before continue-as-new; after that, the session proceeds and retries later. */
 const PATIENCE_MS = 2_000
-/** pawl tries again when the history has grown by this share of the size at which it is due. */
+/** pawl tries again when the history has grown by this fraction of the size at which continue-as-new is due. */
 const BETWEEN_TRIES = 0.5
-/** At this many times the size, the session waits for the store without a time limit. The server's limits are 51,200 events and 50 MB. */
+/** At this multiple of that size, the session waits for the store without a time limit. The server's limits are 51,200 events and 50 MB. */
 const HARD_LIMIT_FACTOR = { events: 40, bytes: 10 }
 /** Events that arrive during the last flush are carried beside the snapshot, up to this many bytes of JSON. */
 const MAX_TAIL_BYTES = 256_000
 const MAX_INHERITED_BYTES = 1_300_000
 
-/** The continuing of one execution. */
 export interface Continuing {
   /** Whether continue-as-new is due. */
   isDue(): boolean
@@ -38,7 +37,7 @@ export interface ContinuingNeeds {
   flushing: Flushing
   stopping: Stopping
   closing(): Closing | undefined
-  /** What the session has inherited and not used yet. */
+  /** What the session has inherited but not yet used. */
   inherited(): readonly unknown[]
 }
 
@@ -48,12 +47,11 @@ interface Snapshot {
   at: Watermark
 }
 
-/** The continuing of one execution. */
 export function startContinuing({ start, journal, flushing, stopping, closing, inherited }: ContinuingNeeds): Continuing {
   const { events: dueEvents = DUE.events, bytes: dueBytes = DUE.bytes } = start.settings?.history ?? {}
   let triedAt = 0
   let sized = { count: 0, bytes: 0 }
-  /** How far the store had got when a try failed. Until it advances, it counts as unavailable, and no turn waits for it. */
+  /** How far the store had got when the last try failed. Until it advances, it counts as unavailable and no turn waits for it. */
   let storedThen: number | undefined
 
   return {
@@ -76,7 +74,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
     },
   }
 
-  /** The argument of an execution has at most 2 MB. Answers are used up when the run continues. */
+  /** An execution's argument is limited to 2 MB. The inherited answers are used up as the run proceeds. */
   function inheritsTooMuch(): boolean {
     const left = inherited()
     if (left.length !== sized.count) sized = { count: left.length, bytes: jsonBytes(left) }
@@ -109,7 +107,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
 
   /** Marks the session as waiting for the store. Returns the function that ends the wait. */
   function enterError(): () => void {
-    // It already waits for something else.
+    // The session already waits for something else.
     if (journal.state.status === 'error') return () => undefined
     const run = journal.state.current?.run
     const about = { strategy: 'automatic', ...defined({ run }) } as const
@@ -131,7 +129,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
       sessionId: sessionIdOf(workflowId),
       ...(settings && { settings }),
       carried: {
-        // Only here does a running session switch to a newer core.
+        // A running session switches to a newer core only here.
         coreVersion: CORE_VERSION,
         state,
         digest: at.digest,

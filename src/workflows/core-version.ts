@@ -1,9 +1,9 @@
-// The core version of an execution: the one it began with, even if its worker knows a newer one.
+// The core version of an execution: the version it began with, even if its worker knows a newer one.
 import { CORE_VERSION, type SessionStart } from '../session/protocol/protocol.ts'
 
 /**
- * The core version of an execution: its predecessor's, or the newest one when it began, according to the SDK's patch markers.
- * A worker that is too old throws: the failed task goes to another worker, which may know this version.
+ * The core version of an execution: its predecessor's, or the newest one when it began, according to the SDK's patch markers. On a worker
+ * that is too old it throws, so that the task goes to another worker, which may know this version.
  */
 export function coreVersionOf(
   carried: Pick<NonNullable<SessionStart['carried']>, 'coreVersion'> | undefined,

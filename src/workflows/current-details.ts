@@ -6,7 +6,7 @@ const QUERY = '__temporal_workflow_metadata'
 // Each workflow has its own instance of this module.
 let describe = (): string => ''
 
-/** The function that says what the workflow does. */
+/** Sets the function that describes what the workflow is doing. */
 export function describeBy(details: () => string): void {
   describe = details
 }

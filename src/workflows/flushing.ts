@@ -6,7 +6,6 @@ import { eventsOf, type Journal } from './journal.ts'
 /** How long to wait, after a flush whose watermark could not be read, before one with a newer watermark. */
 const STALE_PAUSE_MS = 2_000
 
-/** The flushing of one execution. */
 export interface Flushing {
   /** Ensures that the journal's current events are flushed. */
   nudge(): void
@@ -17,20 +16,19 @@ export interface Flushing {
   /** The `seq` up to which everything is confirmed as stored. */
   storedSeq(): number
   /**
-   * Stores the journal's current events, and starts no other flush until released. Otherwise, under a steady stream of events, a flush
-   * would always be pending.
+   * Stores the journal's current events and starts no other flush until released. Without a hold, a steady stream of events would keep a
+   * flush pending forever.
    */
   hold(): FlushHold
 }
 
-/** A hold on further flushes. */
 export interface FlushHold {
   /** Whether no flush is pending and the events up to the hold are stored. */
   isStored(): boolean
   release(): void
 }
 
-/** Starts flushing `journal`, which is stored up to `flushedSeq`. `onForeign`: the store has another past for the session. */
+/** Starts flushing `journal`, which is stored up to `flushedSeq`. `onForeign`: called if the store has another past for the session. */
 export function startFlushing(journal: Journal, flushedSeq: number, onForeign: () => void): Flushing {
   let flushed = flushedSeq
   let wanted = flushedSeq
@@ -50,7 +48,7 @@ export function startFlushing(journal: Journal, flushedSeq: number, onForeign: (
       flushed = Math.max(flushed, seq)
       if (stale) await sleep(STALE_PAUSE_MS)
     }
-    // In the same step as the check. A nudge between the two would find a flush in flight that no longer sees it.
+    // Cleared in the same step as the check: a nudge between the two would rely on a flush that no longer looks for new events.
     inFlight = undefined
   }
 
@@ -69,7 +67,7 @@ export function startFlushing(journal: Journal, flushedSeq: number, onForeign: (
     storedSeq: () => flushed,
     async drained() {
       while (!isDrained()) {
-        // Nothing will be stored: waits until this execution ends. To await the ended flush again and again would never yield.
+        // Nothing will be stored, so wait until this execution ends. Awaiting the finished flush in a loop would never yield.
         if (isForeign) await condition(isDrained)
         nudge()
         await inFlight

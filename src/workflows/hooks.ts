@@ -10,12 +10,12 @@ import { eventsOf, type Journal } from './journal.ts'
 import type { Session } from './open-session.ts'
 import { recordReports } from './recorded.ts'
 
-/** Records the hooks that ran, each with what it reported. `given`: the arguments that a person provided for a call. */
+/** Records the hooks that ran, each with what it reported. `given`: the arguments that a person provided for the call. */
 export function recordHooks(journal: Journal, run: number, ran: readonly HookOutcome[] = [], given?: Json): void {
   for (const { emitted, spent, ...one } of ran) {
     const call = saidBy(one, 'modify') && journal.state.current?.calls.find(({ callId }) => callId === one.callId)
     journal.append({ type: 'hook_answered', run, ...one, ...(call && defined({ args: given ?? call.input })) })
-    // Records these after the answer, so that going back to one of these events does not make the hook run and report again.
+    // Reports come after the answer, so that a rollback to one of them does not make the hook run and report again.
     const { turn, on, hook, attempt, callId, tool } = one
     recordReports(journal, { run, turn, ...defined({ callId, tool }), on, hook }, { attempt, ...defined({ emitted, spent }) })
   }
@@ -27,7 +27,7 @@ export async function runEndHooks({ journal, flushing }: Session, after: { run: 
   for (let asks = 1; ; asks++) {
     const result = await askForHooks(journal, after)
     const { hooksDue } = journal.state
-    // The session went back, or the run continues: its next model call runs them.
+    // After a rollback, or if the run continues, its next model call runs the hooks.
     if (hooksDue?.run !== after.run || hooksDue.turn !== after.turn) return
     if (result.kind === 'ran') {
       recordHooks(journal, after.run, result.hooks)

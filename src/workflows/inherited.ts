@@ -1,5 +1,5 @@
-// What a session does not repeat after its execution could not be replayed. The next execution uses the answers of that execution's
-// activities instead of new ones.
+// Work that a session does not repeat when its execution cannot be replayed: the next execution reuses the answers of that execution's
+// activities.
 import type { CallModelResult, ExecuteToolResult, PriorAnswer, Succession } from '../calls/activities.ts'
 import type { Continuation } from '../session/protocol/protocol.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
@@ -13,9 +13,9 @@ export interface Inheritance {
   model(run: number, turn: number): Promise<CallModelResult> | undefined
   /** The next answer to the tool call. Rejects with `EndedBefore` if the call may have been made and its outcome is unknown. */
   call(callId: string): Promise<ExecuteToolResult> | undefined
-  /** Records the outcomes of calls that a stop prevents. */
+  /** Records the outcomes of calls that will not run because of a stop. */
   settle(journal: Journal, calls: readonly CallState[]): void
-  /** Whether answers are left for this turn of the run or for later ones. */
+  /** Whether unused answers remain for this turn of the run or a later one. */
   isAheadOf(run: Pick<RunState, 'run' | 'turn'>): boolean
   /** Whether the session has got to what no answer is left for. */
   isUsedUp(): boolean
@@ -23,17 +23,17 @@ export interface Inheritance {
   left(): readonly PriorAnswer[]
 }
 
-/** The attempt may have been made by an execution that ended before it could record the outcome. */
+/** An execution may have made the attempt and ended before it could record the outcome. */
 export class EndedBefore extends Error {
   override readonly name = 'EndedBefore'
 }
 
-/** What an execution of a session inherits. `state`: the session as stored; undefined if nothing is stored. */
+/** `state`: the session as stored; undefined if nothing is stored. */
 export function startInheriting({ answers = [], unreplayable }: Succession, state: SessionState | undefined): Inheritance {
   return inheriting([...answers.filter(isUsable(answers, state)), ...(unreplayable || answers.length > 0 ? lostCalls(answers, state) : [])])
 }
 
-/** What an execution inherits that continues as new: the answers that its predecessor had left. */
+/** After a continue-as-new: inherits the answers that the predecessor had not used. */
 export function continueInheriting({ inherited = [] }: Pick<Continuation, 'inherited'>): Inheritance {
   return inheriting(inherited as PriorAnswer[])
 }
@@ -111,7 +111,7 @@ function hasCalls(answer: PriorAnswer): boolean {
   return answer.of === 'model' && answer.result.kind === 'completed' && answer.result.calls.length > 0
 }
 
-/** Calls in progress in an activity other than that of their body, such as `verify`. */
+/** Calls that were in progress in an activity other than their body's, such as `verify`. */
 function lostCalls(answers: readonly PriorAnswer[], state: SessionState | undefined): PriorAnswer[] {
   const known = new Set(answers.flatMap((one) => (one.of === 'call' ? [one.callId] : [])))
   const { run = 0, turn = 0, calls = [] } = state?.current ?? {}

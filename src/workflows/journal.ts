@@ -20,20 +20,20 @@ export interface PawlSinks extends Sinks {
      * execution makes; absent for those of an earlier one.
      */
     append(epoch: string, entries: LogEntry[], background?: Background): void
-    /** Says that running activities were asked to stop. This is only a hint; the server decides. */
+    /** Tells the worker that running activities were asked to stop. This is only a hint; the server decides. */
     stop(): void
   }
 }
 
-/** The growing list of a session's events. */
+/** The session's events, which grow by appending. */
 export interface Journal {
-  /** The last event before the ones that this journal holds. */
+  /** The last event before those in this journal. */
   readonly base: Watermark
   /** The fold of the events so far. Read it again after each append. */
   readonly state: SessionState
   /** The core version of this execution. */
   readonly coreVersion: number
-  /** Whether the session began without asking the store, which has not yet confirmed that it is new. */
+  /** Whether the session began without consulting the store, which has not yet confirmed that the session is new. */
   isUnconfirmed: boolean
   append(body: EventBody): void
   /** Ends the journal: further appends fail with `workflow_reset`. */
@@ -43,7 +43,7 @@ export interface Journal {
   checkpoint(due: CheckpointDue): void
   /** Notes that the policy's interval since checkpoint `version` has passed, so that the end of the next turn makes a checkpoint. */
   checkpointTime(version: number): void
-  /** The last event. As an activity's input, it is durable, because the same workflow task schedules the activity. */
+  /** The last event. It is durable whenever an activity receives it, because the same workflow task schedules the activity. */
   watermark(): Watermark
   /** The events above `seq`. */
   since(seq: number): SessionEvent[]
@@ -52,12 +52,11 @@ export interface Journal {
 
 const { pawl: worker } = proxySinks<PawlSinks>()
 
-/** Makes the worker ask the server soon whether the session's attempts must stop, because the next heartbeat may be seconds away. */
+/** Makes the worker check soon whether the session's attempts must stop. The next heartbeat may be seconds away. */
 export function hintStop(): void {
   worker.stop()
 }
 
-/** The events that activities of this session may read now. */
 export function eventsOf({ state, watermark, isUnconfirmed }: Journal): EventsInput {
   const { epoch, origin } = state
   return { epoch, watermark: watermark(), ...(origin && { origin }), ...(isUnconfirmed && { isNew: true }) }

@@ -19,7 +19,6 @@ import { defined } from '../session/defined.ts'
 /** The next update is carried out before the next run starts (`isHeld`), or after the run of the messages up to an event. */
 export type CatchingUp = { isHeld: true } | { isHeld: false; takesUpTo: number }
 
-/** An open session. */
 export interface Session {
   journal: Journal
   flushing: Flushing
@@ -29,16 +28,15 @@ export interface Session {
   late: LateResults
   waits: CallWaits
   pacing: Pacing
-  /** The previous execution. */
   previous: string | undefined
   inherited: Inheritance
   /** Set by the signal `close`, or by cancelling the workflow. */
   closing: { wanted: Closing | undefined }
   /** How many rollbacks and forks in progress keep new runs from starting. */
   holds: number
-  /** While it carries out updates that earlier executions passed on. */
+  /** Set while the session carries out updates that earlier executions passed on. */
   catchesUp: CatchingUp | undefined
-  /** The store has another past for the session's id, so this session must end. */
+  /** Whether the store has another past for the session's id, so that this session must end. */
   isForeign: boolean
 }
 
@@ -46,16 +44,15 @@ export function nextStep({ journal, alarms }: Session): SessionStep['do'] {
   return decide(journal.state, alarms.due).do
 }
 
-/** Whether a run is in progress. This includes a run that waits, and a session in an error that it leaves by itself. */
+/** Whether a run is in progress. This includes a waiting run, and a session in an error that it leaves by itself. */
 export function hasRunInProgress({ journal: { state } }: Session): boolean {
   return isRunInProgress(state)
 }
 
-/** The reason why a run cannot continue. */
 export interface Failure {
   code: string
   reason: string
-  /** The cause may resolve itself, although its retries are exhausted. */
+  /** The cause may resolve itself, although the retries are exhausted. */
   transient?: boolean | undefined
   /** Digest of the failure, if the error did not say whether another attempt may help. */
   unexpected?: string | undefined
@@ -84,7 +81,6 @@ export function failRun(session: Session, run: number, failure: Failure): void {
   endRun(session)
 }
 
-/** Cleans up after a run has ended. */
 export function endRun({ stopping, flushing }: Session): void {
   stopping.ended()
   flushing.nudge()
@@ -100,7 +96,7 @@ export async function held<T>(session: Session, work: () => Promise<T>): Promise
   }
 }
 
-/** `by` and `reason` of a request. They may contain anything. */
+/** `by` and `reason` of a request. Their content is arbitrary. */
 export function stopDetails(signal: StopSignal | undefined): StopSignal {
   return { ...textOf(signal, 'reason'), ...textOf(signal, 'by') }
 }
@@ -115,8 +111,9 @@ export function textOf<K extends 'by' | 'reason' | 'note'>(
 }
 
 /**
- * Refuses an update: the client receives the code and the message, and nothing changes. The message may quote anyone. It goes into the
- * failure's details, which the user's converter and codecs encode: a failure's own message is plain text for everyone who can read histories.
+ * Refuses an update: the client receives the code and the message, and nothing changes. The message may quote private content, so it goes
+ * into the failure's details, which the user's converter and codecs encode. Everyone who can read histories can read a failure's own
+ * message.
  */
 export function refuse(code: string, message: string): never {
   throw ApplicationFailure.nonRetryable(REFUSED, code, { message } satisfies UpdateRefusal)

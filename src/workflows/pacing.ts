@@ -1,17 +1,15 @@
-// Limits how much one workflow task schedules, because its completion is one message of at most 4 MB, and a codec may expand it.
+// Limits how much one workflow task schedules. A task's completion is one message of at most 4 MB, and a codec may expand it.
 import { CancellationScope, sleep, workflowInfo } from '@temporalio/workflow'
 import { jsonBytes } from '../session/json.ts'
 
 /** Maximum bytes of JSON that one task schedules. A larger input gets its own task. */
 const TASK_BYTES = 2_000_000
 
-/** The pacing of one execution. */
 export interface Pacing {
   /** Waits until a workflow task has room for the input, then schedules the activity. */
   schedule<I, R>(input: I, activity: (input: I) => Promise<R>): Promise<R>
 }
 
-/** The pacing of one execution. */
 export function startPacing(): Pacing {
   let task = 0
   let bytes = 0
@@ -30,7 +28,7 @@ export function startPacing(): Pacing {
     return true
   }
 
-  /** Serialised, because each wait for the next task is a timer. */
+  /** Waits one at a time, because each wait for the next task is a timer. */
   function room(more: number): Promise<void> {
     const before = last
     waiting += 1

@@ -1,10 +1,10 @@
-// A payload converter that never throws: a payload that it cannot decode becomes an `Undecodable`. Any client can signal a workflow, and
-// a converter that throws would fail the workflow task forever, before our code runs.
+// A payload converter that never throws: a payload that it cannot decode becomes an `Undecodable`. Any client can signal a workflow. A
+// converter that throws would fail the workflow task over and over, before our code runs.
 import { defaultPayloadConverter, type Payload, type PayloadConverter } from '@temporalio/common'
 import { isTooDeep, MAX_DEPTH } from '../session/json.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
 
-/** Levels that pawl's own payloads add around a value with a depth of `MAX_DEPTH`. */
+/** Extra levels that pawl's own payloads add around a value of depth `MAX_DEPTH`. */
 const LEVELS_AROUND = 100
 const MAX_ENCODING = 100
 
@@ -23,7 +23,7 @@ export function totalConverter(inner: PayloadConverter): PayloadConverter {
   }
 }
 
-/** Does not use the thrown error's text, which may differ between Node releases: a replay must produce the same event. */
+/** Does not quote the thrown error, whose text may differ between Node releases, because a replay must produce the same event. */
 function whatItWas({ metadata, data }: Payload): string {
   const encoding = new TextDecoder().decode(metadata?.encoding ?? new Uint8Array()).slice(0, MAX_ENCODING)
   return `no value can be read from ${data?.length ?? 0} bytes with the encoding ${JSON.stringify(encoding)}`

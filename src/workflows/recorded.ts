@@ -6,7 +6,6 @@ import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { Journal } from './journal.ts'
 import { defined } from '../session/defined.ts'
 
-/** The result as events carry it. */
 export function recorded(result: RecordedResult): RecordedResult {
   const { value, content, blob, effectId } = result
   return {

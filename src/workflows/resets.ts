@@ -1,7 +1,6 @@
 // Detects that an operator has reset the workflow, whose history then ends before events that the reset execution made and stored.
 import { CancellationScope, condition, patched, workflowInfo, type WorkflowInterceptorsFactory } from '@temporalio/workflow'
 
-/** The resets of one workflow. */
 export interface Resets {
   /** The execution that made the newest events of this history, whichever execution replays it. */
   maker(): string
@@ -42,7 +41,7 @@ export function watchResets(): Resets {
       maker = executionId
       isCutOff = false
       onCutOff = ignore
-      // That execution may itself have been reset at this point, so this task's signals and results are not its own.
+      // The reset may have happened at this very task, so the signals and results of the task are not this execution's own.
       look()
     },
     async unlessReset(work, abandon, isForeign) {

@@ -39,14 +39,14 @@ export async function serve(open: Session, start: Start): Promise<void> {
     await condition(wakes)
     return true
   }
-  /** Work that a pause delays is done before the session closes. */
+  /** Before the session closes, it does the work that a pause delays. */
   const mayClose = (): boolean =>
     closing.wanted !== undefined && !open.catchesUp && (closing.wanted.when === 'now' || !isHeldUp(journal.state, alarms.due))
   /** Whether nothing is to be done but to wait or to close. A run that an earlier execution has begun is recorded first. */
   const rests = (step: SessionStep): step is SessionStep & { do: 'wait' | 'start_run' } =>
     step.do === 'wait' || (step.do === 'start_run' && closing.wanted?.when === 'now' && open.inherited.isUsedUp())
   if (journal.base.seq > 0 && deadlinesInInbox(journal.state).length > 0) {
-    // Messages may have passed their deadlines while no execution was running. Their alarms fire before this timer.
+    // Deadlines of messages may have passed while no execution was running. Their alarms fire before this timer.
     alarms.follow()
     await sleep(1)
   }
@@ -62,10 +62,10 @@ export async function serve(open: Session, start: Start): Promise<void> {
     } else if (rests(decision)) {
       flushing.nudge()
       const pauseChanges = watchPause(open)
-      // After a recovery, a run may continue and then wait: for a person, or until the session is unpaused.
+      // After a recovery, a run may continue and then wait for a person, or until the session is unpaused.
       const wakes = () => mayClose() || nextStep(open) !== 'wait' || hasRunInProgress(open) || pauseChanges() || continuing.isDue()
       const isWoken = !mayClose() && (await waitWhileIdle(wakes))
-      // What was passed on may start a run.
+      // Requests that were passed on may start a run.
       if (open.catchesUp) await condition(() => !open.catchesUp || !rests(decide(journal.state, alarms.due)))
       else if (!isWoken && (await close(open))) return
     } else {
@@ -90,7 +90,7 @@ async function close(open: Session): Promise<boolean> {
   return journal.watermark().seq === closed
 }
 
-/** Whether a rollback, a fork, or an update that was passed on must come before the next run. */
+/** Whether a rollback, a fork, or an update that was passed on must finish before the next run starts. */
 function mayNotStart({ holds, catchesUp, journal }: Session): boolean {
   if (holds > 0) return true
   if (!catchesUp) return false
@@ -102,7 +102,7 @@ function isKeptOpen({ journal: { state }, alarms, closing }: Session): boolean {
   return closing.wanted ? isHeldUp(state, alarms.due) : state.paused !== undefined
 }
 
-/** Returns a function that reports whether the session has been paused or unpaused since. */
+/** Returns a function that tells whether the session has since been paused or unpaused. */
 function watchPause({ journal }: Session): () => boolean {
   const isPaused = (): boolean => journal.state.paused !== undefined
   const wasPaused = isPaused()
@@ -154,7 +154,7 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
         if (called.end === 'failed') failRun(session, run.run, called)
         if (called.end === 'stopped' && called.by) stopByHook(session, run.run, called.by)
         if (called.end === 'held_up') pauseForBudget(session, called)
-        // Even if the run is being stopped: the calls have ended.
+        // This also applies to a run that is being stopped, because the calls have ended.
         if (called.end === 'completed' && called.rides.length > 0) await recordRides(session, called.rides)
       })
     case 'ask':
@@ -189,7 +189,7 @@ async function runCalls(session: Session, run: RunState, calls: readonly CallSta
   await Promise.all(calls.map((call) => runToolCall(turn, call, rideOf(call, rides)?.result)))
 }
 
-/** Records the reads that ran as part of the model call. Those without a result continue as activities. */
+/** Records the reads that ran as part of the model call. Reads without a result are repeated as activities. */
 async function recordRides(session: Session, rides: readonly Ride[]): Promise<void> {
   const { current: run } = session.journal.state
   if (!run) return
@@ -201,7 +201,9 @@ function rideOf({ index }: CallState, rides: readonly Ride[]): Ride | undefined 
   return rides.find((ride) => ride.index === index)
 }
 
-/** A stop finds no step to end. Calls of an execution that could not be replayed may have been in progress. */
+/**
+ * Stops a run between two steps, when there is no step to end. Calls of an execution that could not be replayed may have been in progress.
+ */
 function stopBetweenSteps(session: Session): Promise<void> {
   const { journal, inherited } = session
   inherited.settle(
@@ -216,7 +218,7 @@ function stopByHook(session: Session, run: number, { hook, reason }: { hook: str
   endRun(session)
 }
 
-/** Carries out a step of the current run; an interrupt or the deadline stops the step, and then the run. */
+/** Carries out a step of the current run. An interrupt or the deadline stops the step and then the run. */
 async function inRun(session: Session, step: (run: RunState) => Promise<void>): Promise<void> {
   const run = session.journal.state.current
   if (!run) return

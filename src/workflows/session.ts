@@ -115,7 +115,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   await CancellationScope.nonCancellable(() => openAndServe(execution, updates, resets))
 }
 
-/** What is shown of the session: its previous state, while it is being reopened. */
+/** The state shown to clients; while the session is being reopened, its previous state. */
 const shownOf = ({ session, before }: CurrentExecution): Session | undefined => session ?? before
 
 function answerQueries(execution: CurrentExecution): void {
@@ -175,7 +175,7 @@ function acceptUpdates(execution: CurrentExecution): Updates {
   }
 }
 
-/** Opens the session and serves it until it ends; a reset takes it back to a point from which it is opened again. */
+/** Opens the session and serves it until it ends. After a reset, opens it again from an earlier point. */
 async function openAndServe(execution: CurrentExecution, updates: Updates, resets: Resets): Promise<void> {
   const { start, opening, early } = execution
   let first = await openSession(start, early, opening)
@@ -183,7 +183,7 @@ async function openAndServe(execution: CurrentExecution, updates: Updates, reset
     execution.refused = first.refused
     await condition(requestsFinished)
     if (early.length === 0) return
-    // A message arrived meanwhile. The session with that id opens like any other. It may be the one that a fork must not replace.
+    // A message has arrived in the meantime, so the session with that id opens like any other. A fork must not replace that session.
     const { fork: _, mustExist: __, ...plain } = start
     first = await openSession(plain, early, opening)
   }
@@ -213,11 +213,11 @@ async function openAndServe(execution: CurrentExecution, updates: Updates, reset
   }
 }
 
-/** The existing session receives the messages: the next execution loads it, and they are sent to it again. */
+/** The session already exists and receives the messages: the next execution loads it, and the messages are sent to it again. */
 async function startAgain(execution: CurrentExecution): Promise<void> {
   execution.refused = {
     code: 'session_exists',
-    reason: 'The session was started as a new one, but exists already. It resumes with the messages that were sent: repeat the request.',
+    reason: 'The session was started as a new one, but it already exists. It resumes with the messages that were sent. Repeat the request.',
   }
   await condition(requestsFinished)
   const { isNew: _, undecodable: __, ...plain } = execution.start
@@ -255,14 +255,14 @@ function sessionOf(
 }
 
 async function recoverSession(execution: CurrentExecution, open: Session, request: RecoverRequest): Promise<SessionSummary> {
-  // If a rollback saw the run as ended, it must not find it in progress when it goes back.
+  // A rollback that has seen the run end must not find it in progress again.
   if (open.holds > 0) await condition(() => open.holds === 0)
   checkIsInError(open.journal.state)
   try {
     if (choosesCalls(open.journal.state, request)) await recoverCalls(open, request)
     else await recoverRun(execution, open, request)
   } finally {
-    // A refusal is recorded, too.
+    // Refusals are recorded, too.
     open.flushing.nudge()
   }
   return summaryOf(open.journal.state)
@@ -276,7 +276,7 @@ async function recoverRun(execution: CurrentExecution, open: Session, request: R
 }
 
 async function raiseLimits(open: Session, request: RaiseRequest): Promise<RaiseAnswer> {
-  // As for a recovery, which this update may start.
+  // A recovery, which this update may start, must also wait for rollbacks.
   if (open.holds > 0) await condition(() => open.holds === 0)
   return raise(open, request)
 }

@@ -1,4 +1,4 @@
-// What an execution of the workflow knows of its session, open or not, and its signals: what arrives before the session is open waits for it.
+// What an execution of the workflow knows of its session, and its signals. A signal that arrives before the session is open waits for it.
 import type { RepeatedRequests } from '../calls/activities.ts'
 import { defined } from '../session/defined.ts'
 import { SIGNALS, type StopSignal, type MessageSignal } from '../session/protocol/protocol.ts'
@@ -34,22 +34,22 @@ export interface CurrentExecution {
   signals: number
   /** Work to do in order once the session is open, after what earlier executions passed on. */
   onceOpen: DeferredAct[]
-  /** What a reset sent again although it had been carried out. */
+  /** Requests that a reset delivered again although they had been carried out. */
   repeated: RepeatedRequests
 }
 
-/** Something to do once the session is open. `signal`: the place, from 0, of the signal that asks for it. */
+/** Something to do once the session is open. `signal`: the index of the signal that requested it, from 0. */
 interface DeferredAct {
   signal?: number | undefined
   act(session: Session): void
 }
 
-/** One handler for all signals: with one handler each, an execution's first task would deliver them by name, not in order. */
+/** One handler receives all signals. With one handler per name, an execution's first task would deliver them by name, not in order. */
 export function signalled(execution: CurrentExecution, name: string, raw: unknown): void {
   receiveSignal(execution, name, raw, execution.signals++)
 }
 
-/** `signal`: its place among those that this execution received; absent if it was passed on by an earlier one. */
+/** `signal`: its index among the signals that this execution received; absent if an earlier execution passed it on. */
 export function receiveSignal(execution: CurrentExecution, name: string, raw: unknown, signal?: number): void {
   switch (name) {
     case SIGNALS.message:
@@ -76,12 +76,12 @@ function receiveMessage(execution: CurrentExecution, raw: unknown, signal?: numb
 function acceptMessage(session: Session, raw: unknown): void {
   const { journal, stopping, alarms, flushing } = session
   const message = receive(journal, raw)
-  // A run that has not begun is not interrupted: it will see this message, too.
+  // There is no need to interrupt a run that has not begun, because it will see this message, too.
   if (message?.interrupt && hasRunInProgress(session))
     stopOnceCaughtUp(session, { why: 'interrupt', reason: REPLACED, ...defined({ by: message.by }) })
   // A step in progress must not delay the deadline.
   if (message?.deadlineMs !== undefined) alarms.follow()
-  // No model call is about to store the message, because one is in progress and may take long, or because the message was rejected.
+  // No model call is about to store the message: one is in progress and may take long, or the message was rejected.
   if (stopping.isActive() || nextStep(session) === 'wait') flushing.nudge()
 }
 
@@ -116,14 +116,17 @@ function whenOpen({ session, onceOpen }: CurrentExecution, act: DeferredAct['act
   else onceOpen.push({ signal, act })
 }
 
-/** Does what waited until the session was open, except for what was carried out before. */
+/** Does the work that waited for the session to open, except what was carried out before. */
 export function doWaiting({ onceOpen, repeated }: CurrentExecution, session: Session): void {
   for (const { signal, act } of onceOpen.splice(0)) {
     if (signal === undefined || !repeated.signals.includes(signal)) act(session)
   }
 }
 
-/** Checks and records a message, and returns it: no input can fail the workflow. Returns undefined if it is rejected, or if its id was accepted before, which changes nothing. */
+/**
+ * Checks, records and returns a message. No input can fail the workflow. Returns undefined if the message is rejected, or if its id was
+ * accepted before, which changes nothing.
+ */
 function receive(journal: Journal, raw: unknown): MessageSignal | undefined {
   const checked = checkMessage(raw)
   if ('refusal' in checked) {

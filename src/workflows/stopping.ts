@@ -5,7 +5,6 @@ import { hintStop } from './journal.ts'
 /** Why a run is being stopped. */
 export type Stop = { why: 'interrupt'; reason?: string; by?: string } | { why: 'deadline'; reason: string }
 
-/** Runs the steps of a run so that a stop can end them. */
 export interface Stopping {
   /** Whether a step is in progress. */
   isActive(): boolean
@@ -23,7 +22,6 @@ export interface Stopping {
   ended(): void
 }
 
-/** Starts the stopping of one execution's runs. */
 export function startStopping(): Stopping {
   let stop: Stop | undefined
   let postponed: Stop | undefined

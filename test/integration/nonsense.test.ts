@@ -248,7 +248,7 @@ const THROWN: Record<string, { thrown: unknown; class: string; message: string }
   'an object without a prototype': {
     thrown: Object.create(null),
     class: 'object',
-    message: 'A value that is not an Error was thrown: it has no text',
+    message: 'A value that is not an Error was thrown: (no text)',
   },
   'an Error that cannot be looked at': { thrown: unreadable, class: 'Error', message: 'Error was thrown without a message.' },
   'an Error without the members of one': {

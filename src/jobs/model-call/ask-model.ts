@@ -25,7 +25,7 @@ import { readableBy, withProvider } from './thinking.ts'
 import { unexpectedDigest } from './unexpected.ts'
 import { unlessAborted } from '../../waiting/unless-aborted.ts'
 
-/** The model failed, or the function that chooses it failed: another model may answer the same request. */
+/** The model failed, or the function that chooses it did. Another model may answer the same request. */
 export class ModelFailure extends Error {
   /** The model's name, if it was called, its provider, and the cost of the call, if the agent has a budget. */
   readonly call: Pick<FailedAttempt, 'model' | 'provider' | 'spent'>
@@ -36,7 +36,7 @@ export class ModelFailure extends Error {
   }
 }
 
-/** The provider accepts no calls now: the call has a place, which is due in `afterMs`. */
+/** The provider accepts no calls now. The call's slot comes in `afterMs`. */
 class GateDelay extends Error {
   readonly afterMs: number
 
@@ -55,17 +55,16 @@ export interface RequestOfAttempt {
   attempt: Pick<AttemptSoFar, 'number' | 'fallback'>
   ctx: AgentContext
   signal: AbortSignal
-  /** Inspects the model before the request. An error that it throws does not count as a failure of the model. */
+  /** Inspects the model before the request. If it throws, that does not count as a failure of the model. */
   check?(model: Model): void
   /** The agent's budget, if it has one: the call is made only if the budget covers it. */
   budget: CallBudget | undefined
   /** Receives the pieces of the answer. Default: they are dropped. */
   onDelta?(piece: ModelDelta): void
-  /** Receives the duration of the request. */
   onEnd(request: TimedRequest): void
 }
 
-/** The checked answer of the model whose turn it is. @throws an error for `afterFailure`. */
+/** The checked answer of the model to call now. @throws errors that `afterFailure` handles. */
 export async function askModel(
   agent: AsksModel,
   { request, attempt, ctx, signal, gates, check, budget, onDelta, onEnd }: RequestOfAttempt,
@@ -85,7 +84,7 @@ export async function askModel(
     provider = modelName(model.provider)
     const reader = provider ?? name
     const readable = { ...request, messages: readableBy(reader, request.messages) }
-    // An unavailable server must not hold the call past the run's deadline.
+    // If the server is unavailable, the call must not wait past the run's deadline.
     call = budget && (await unlessAborted(signal, reserveFor(model, readable, budget)))
     signal.throwIfAborted()
     call?.sent()
@@ -95,7 +94,7 @@ export async function askModel(
       if (response || signal.aborted) return
       const sound = soundDelta(piece)
       if (!sound) {
-        // An invalid piece does not fail the call: only watchers miss it.
+        // An invalid piece does not fail the call. Only watchers miss it.
         if (hasWarned || isEmptyDelta(piece)) return
         hasWarned = true
         return ctx.log.warn({ agent: agent.name, model: name }, NO_DELTA)
@@ -105,7 +104,7 @@ export async function askModel(
       onDelta?.(sound)
     }
     const generate = (): Promise<ModelResponse> =>
-      // A copy, because the messages are part of the session's cached past, and adapters edit their request in place.
+      // The request is copied, because its messages are part of the session's cached past and adapters edit their request in place.
       model.generate(copyOf(call?.request ?? readable), { signal, attempt: attempt.number, onDelta: heard })
     response = await watch.time(() => unlessAborted(signal, generate()))
     if (wasShut) gates.accepted(gate)
@@ -145,19 +144,19 @@ function stopwatch(asked: Pick<TimedRequest, 'model' | 'provider'>, signal: Abor
   }
 }
 
-/** Whether the error means that no model was asked: a fallback would not be asked either. */
+/** Whether the error means that no model was asked: in that case, neither is a fallback. */
 function isBeforeModel(error: unknown): boolean {
   return error instanceof GateDelay || error instanceof NotAfforded
 }
 
-/** The cost of the call that ended with this error; undefined: nothing, or unknown here. */
+/** The cost of the call that ended with this error. Undefined: no cost, or not known here. */
 export function spentWith(thrown: unknown): Cost | undefined {
   return thrown instanceof ModelFailure ? thrown.call.spent : undefined
 }
 
 const callOf = ({ sessionId, run, turn }: ModelRequest): string => `${sessionId} ${run} ${turn}`
 
-/** The model whose turn it is. @throws ModelFailure. */
+/** The model to call now. @throws ModelFailure. */
 async function chosenModel(agent: AsksModel, to: Fallback | undefined, ctx: AgentContext): Promise<Model> {
   try {
     return await modelOf(agent, to, ctx)
@@ -166,7 +165,7 @@ async function chosenModel(agent: AsksModel, to: Fallback | undefined, ctx: Agen
   }
 }
 
-/** A deploy may have shortened the list. */
+/** A deploy may have shortened the list of fallbacks. */
 async function modelOf({ model, fallback }: AsksModel, to: Fallback | undefined, ctx: AgentContext): Promise<Model> {
   const choice = to ? (fallback[to.at - 1] ?? fallback.at(-1) ?? model) : model
   const chosen = typeof choice === 'function' ? await choice(ownContext(ctx)) : choice
@@ -176,7 +175,7 @@ async function modelOf({ model, fallback }: AsksModel, to: Fallback | undefined,
   return named(chosen)
 }
 
-/** What failed, and how much time is left. */
+/** What `afterFailure` needs to know besides the error. */
 export interface FailureContext {
   agent: Pick<Agent, 'retry' | 'fallback'>
   /** The cost of the attempt, under a budget. */
@@ -187,7 +186,7 @@ export interface FailureContext {
   timeLeft(): number
 }
 
-/** What follows the failure of an attempt. */
+/** Decides what follows the failure of an attempt. */
 export function afterFailure({ agent, worker, attempt, timeLeft, spent }: FailureContext, thrown: unknown): NoAnswer {
   // If the deadline comes first, the run ends then.
   if (thrown instanceof GateDelay) return { kind: 'gated', afterMs: Math.max(0, Math.min(thrown.afterMs, timeLeft())) }
@@ -201,11 +200,11 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failur
     }
   const { cause: error, call = {} } = thrown instanceof ModelFailure ? thrown : { cause: thrown }
   const told = isModelError(error) ? error : undefined
-  // Asked for again, an answer without the calls that it announces may have them: once.
+  // If an answer lacks the calls that it announces, a second request may return them. pawl asks once more.
   const isTold = (told !== undefined || error instanceof PawlError) && told?.code !== 'calls_missing'
   const unexpected = isTold || isOutage(error) ? undefined : unexpectedDigest(error)
   const failed = failedAttempt(attempt.number, error, { retryable: false, worker, ...call, ...defined({ spent, unexpected }) })
-  // The same unexpected error twice in a row is a fault of the code: nothing outside will end it.
+  // The same unexpected error twice in a row is a fault in the code, which no outside event will fix.
   const isFault = unexpected !== undefined && unexpected === attempt.unexpected
   const retryable = told?.retryable !== false && !isFault
   const record = (followedBy?: { afterMs: number }): void => {
@@ -233,15 +232,15 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failur
 }
 
 type ReportedFailure = { code: string; reason: string }
-/** The reason of the earlier failure is an input of every further attempt. */
+/** The reason for the earlier failure is part of every later attempt's input. */
 const MAX_EARLIER_BYTES = 1_000
 
-/** The code of an error counts only if its model meant it as one. */
+/** The code of an error counts only if the model's adapter reported it as a model error. */
 function reported({ code, message }: FailedAttempt, isFromModel: boolean): ReportedFailure {
   return { code: (isFromModel ? code : undefined) ?? 'model_call_failed', reason: message }
 }
 
-/** Of several failures that may resolve themselves, the run reports the first. */
+/** If several models fail for transient reasons, the run reports the first failure. */
 function nextModel(from: Fallback | undefined, transient: ReportedFailure | undefined): Fallback {
   const first = transient && { ...transient, reason: cutText(transient.reason, MAX_EARLIER_BYTES) }
   return { at: (from?.at ?? 0) + 1, ...defined({ transient: from?.transient ?? first }) }

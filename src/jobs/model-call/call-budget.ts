@@ -1,4 +1,5 @@
-// The budget of a model call: reserves the most that its request can cost before it is sent, and counts what it did cost.
+// The budget of a model call: before sending the request, it reserves the most that the request can cost; afterwards, it counts the actual
+// cost.
 import type { Agent } from '../../agent/agent.ts'
 import { noPrice, priceOfModel } from '../../agent/budget.ts'
 import { isModelError } from '../../agent/errors.ts'
@@ -29,21 +30,21 @@ import type { FoldedSession } from '../session-views.ts'
 
 /** The budget at the time of a call. */
 export interface CallBudget {
-  /** The limits that apply, after everything that was spent before. */
+  /** The limits that apply, with the amounts spent so far. */
   lines: BudgetLine[]
-  /** The option in which the agent declares its limit in US dollars; absent: it has no such limit. */
+  /** The option in which the agent declares its US dollar limit; absent if it has none. */
   usdLimit?: 'limits' | 'sessionLimits'
   /** The known size of a request that continues the last one: its tokens by this model's count, and the bytes of the new content. */
   known?: { tokens: number; model: string; newBytes: number }
   link: Pick<JobLink, 'reserve' | 'streamed'>
 }
 
-/** The call is not made: the budget has less left than it needs, or its price is not known. */
+/** The call is not made, because it may exceed the remaining budget or its price is not known. */
 export class NotAfforded extends PawlError {
   override readonly name = 'NotAfforded'
-  /** Whether enough would be left without the assumed costs. */
+  /** Whether the call would be affordable without the assumed costs. */
   readonly isAssumed: boolean
-  /** Limits with which it could be made. */
+  /** Limits that would allow the call. */
   readonly raise: BudgetRaise[] | undefined
 
   constructor(
@@ -57,7 +58,7 @@ export class NotAfforded extends PawlError {
   }
 }
 
-/** `max_tokens` for a Model that does not declare its maximum: no current model refuses this as too much. */
+/** `max_tokens` for a Model that does not declare its maximum: no current model refuses this as too large. */
 const DEFAULT_MAX_TOKENS = 8_192
 /** Tokens that an answer needs beside a thinking budget. */
 const MIN_ANSWER_TOKENS = 1_024
@@ -68,7 +69,7 @@ const TURN_TOKENS = 100
 /** More than any provider counts for one image. */
 const IMAGE_TOKENS = 8_000
 
-/** The budget of the agent's next call; undefined if it declares none. `before`: what was spent since the view's last event. */
+/** The budget of the agent's next call; undefined if the agent declares none. `before`: what was spent since the view's last event. */
 export function callBudget(
   { limits, sessionLimits }: Agent,
   { state }: Pick<FoldedSession, 'state'>,
@@ -87,27 +88,26 @@ export function continuing(budget: CallBudget, { state, transcript }: FoldedSess
   const at = transcript.messages.findLastIndex(({ role }) => role === 'assistant')
   const answer = transcript.messages[at]
   const from = request.messages.findLastIndex(({ role }) => role === 'assistant')
-  // The session may have gone back since, or the provider may have refused to complete the answer.
+  // The session may have been rolled back since, or the provider may have refused to complete the answer.
   if (!lastCall || from < 0 || !answer || transcript.seqs[at] !== lastCall.seq || transcript.refused.has(answer)) return budget
   const newBytes = bytesOf(request.messages.slice(from + 1)) + (prompt.digest === lastCall.promptDigest ? 0 : jsonBytes(request.system))
   return { ...budget, known: { tokens: lastCall.tokens, model: lastCall.model, newBytes } }
 }
 
-/** A call under a budget. */
 export interface BudgetedCall {
   /** The request with the `max_tokens` that the budget allows. */
   request: ModelRequest
   /** Call this when the request is about to be sent. */
   sent(): void
   onDelta(delta: ModelDelta): void
-  /** The cost of the call if it fails with this error; undefined: nothing. `response`: what the model returned, if it did. */
+  /** The cost of the call if it fails with this error; undefined if it cost nothing. `response`: what the model returned, if it did. */
   lost(error: unknown, response: ModelResponse | undefined): Cost | undefined
-  /** What is recorded with an answer: its price, and its assumed cost if the provider does not report the usage. */
+  /** The price of an answer, and its assumed cost if the provider does not report the usage, to be recorded with it. */
   recorded(answer: { usage: Usage; model: string; price?: ModelPrice }, response: ModelResponse): { price?: ModelPrice; spent?: Cost }
 }
 
 /**
- * Durably reserves what the call needs: if this process and its orchestrator die, the call is assumed to have cost the whole
+ * Durably reserves what the call needs: if this process and its orchestrator die, pawl assumes that the call has cost the whole
  * reservation. @throws NotAfforded, AttemptLost.
  */
 export async function reserveFor(model: Model, request: ModelRequest, budget: CallBudget): Promise<BudgetedCall> {
@@ -153,7 +153,7 @@ function follow(
   }
 }
 
-/** The price table's entry for a call; undefined if it has none. */
+/** The entry for a call in the price table, if there is one. */
 export function listRates(model: string, usage: Usage): ModelPrice | undefined {
   return ratesOf(listPrice(model, Date.now()), usage)
 }
@@ -197,7 +197,7 @@ function maxTokensOf({ system, messages, tools }: ModelRequest): number {
   return jsonBytes(system) + bytesOf(messages) + (tools.length > 0 ? jsonBytes(tools) + TOOLS_TOKENS : 0)
 }
 
-/** Models count the same text differently. */
+/** Models count different numbers of tokens for the same text. */
 function knownTokens({ name }: Model, { tokens, model, newBytes }: NonNullable<CallBudget['known']>): number {
   const isSame = model.startsWith(String(name)) || String(name).startsWith(model)
   return tokens * (isSame ? 1 : 2) + newBytes + TURN_TOKENS
@@ -214,7 +214,7 @@ function bytesOf(messages: readonly Message[]): number {
   return Buffer.byteLength(withoutImages) + images * IMAGE_TOKENS
 }
 
-/** Whether the provider, or the Model itself, has refused the request: such a request costs nothing. */
+/** Whether the provider, or the Model itself, has refused the request: because such a request costs nothing. */
 function isRejection(error: unknown): boolean {
   if (!isModelError(error) || error.phase === 'stream') return false
   return error.status !== undefined || !error.retryable || isNotSent(error)
@@ -251,13 +251,13 @@ function exhausted(size: CallSize, lines: readonly BudgetLine[]): NotAfforded {
   const needs = `the next model call needs ${amount(needed[unit])}, and ${amount(Math.max(0, left))} are left`
   const raise = raisesOf(short, needed)
   const calls = raise.map((limits) => `session.raise(${JSON.stringify(limits)})`).join(' and ')
-  // Clients over HTTP read it, too; `raise` has what the command line makes commands of.
+  // HTTP clients read this message, too. The CLI derives its suggested commands from `raise`.
   const what = spent > 0 ? `is exhausted: ${sums}; ${needs}` : `does not suffice for a single call: ${needs} (${name})`
   const message = `The budget of the ${scope} ${what}. Raise it: ${calls}.`
   return new NotAfforded('budget_exhausted', message, { isAssumed, raise })
 }
 
-/** A higher limit for each budget that is short: twice as high, and enough for the next call and some more. */
+/** A higher limit for each budget that is short: twice the current one, and enough for the next call with some to spare. */
 function raisesOf(short: readonly BudgetLine[], needed: Record<BudgetLine['unit'], number>): BudgetRaise[] {
   const raises = new Map<BudgetLine['scope'], BudgetRaise>()
   for (const { scope, unit, limit, spent } of short) {

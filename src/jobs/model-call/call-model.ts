@@ -33,9 +33,9 @@ import type { FoldedSession } from '../session-views.ts'
 import { defined } from '../../session/defined.ts'
 import { beginningOf } from '../../session/beginning.ts'
 
-/** Carries out the job. @throws TryAgain. */
+/** @throws TryAgain. */
 export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput): Promise<CallModelResult> {
-  // Recorded regardless of how the call ends.
+  // Recorded however the call ends.
   const hooks: HookOutcome[] = []
   const result = await modelStep<CallModelResult>(needs, job, input, ({ agent, deadline, job: counted, view }) =>
     answer(needs, agent, { ...input, deadline, hooks }, counted, view),
@@ -53,7 +53,7 @@ interface ModelCall extends CallModelInput {
 const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`)
 
 const CONTEXT_STAYS =
-  "A session's context never changes: start another session with a context that matches, or recover this one once a worker's agent accepts it."
+  "A session's context never changes. Start another session with a context that matches, or recover this one once a worker's agent accepts it."
 
 async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job, view: FoldedSession): Promise<CallModelResult> {
   const { state, transcript, slices } = view
@@ -94,7 +94,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
       ...(isEmpty(state.current?.metadata) && !isEmpty(metadata) && { metadata }),
     }
   } catch (error) {
-    // An unusable answer has been paid for, too.
+    // An unusable answer must be paid for, too.
     const spent = paid ?? spentWith(error)
     if (job.link.signal.aborted || error instanceof AttemptLost) return { kind: 'interrupted', ...defined({ spent }) }
     if (signal.aborted) return { ...deadlineExceeded(deadline), ...defined({ spent }) }
@@ -135,7 +135,7 @@ async function newAnswer(agent: Agent, view: FoldedSession, { job, ctx, signal, 
   const { attempt } = job
   const asked = await size.unlessRefused(worker, attempt, () => askWithoutRefused({ transcript, attempt, worker, ask }))
   const answer = { ...asked, promptDigest: prompt.digest, ...(hooks.length > 0 && { hooks }) }
-  // Resolving its calls and its hooks run user code, which may end this process.
+  // Resolving the calls and running the hooks executes user code, which may end this process.
   if (answer.content.some(({ type }) => type === 'tool_use') || agent.hooks.length > 0) job.link.answered(answer)
   return answer
 }
@@ -156,7 +156,7 @@ function requestOf(agent: Agent, transcript: FoldedSession['transcript'], { syst
   }
 }
 
-/** The agent's own tools, and pawl's tools that it has. */
+/** The agent's own tools, and those of pawl's tools that it uses. */
 function toolsOf(agent: Agent): ToolDefinition[] {
   const own = [...agent.tools.values()].map((tool) => ({ name: tool.name, description: tool.description, input_schema: tool.inputSchema }))
   return [...own, ...builtInTools(agent)]
@@ -200,7 +200,7 @@ async function resolveCalls(
   return { requested: resolved, runs: resolved.flatMap(({ runs }) => runs) }
 }
 
-/** Bytes for the results of reads: with the answer, they are one activity's result. */
+/** The bytes left for the results of reads, which share one activity's result with the answer. */
 function roomBeside({ content }: ModelAnswer): number {
   return MAX_ANSWER_BYTES - jsonBytes(content)
 }

@@ -24,7 +24,10 @@ export interface CheckedResponse {
   notes: string[]
 }
 
-/** An answer, its calls' resolutions and the results of riding reads must fit into an activity's result, even if a codec expands them; the server's limit is 2 MB. */
+/**
+ * An answer, its calls' resolutions and the results of riding reads must fit into one activity's result, even if a codec expands them. The
+ * server's limit is 2 MB.
+ */
 export const MAX_ANSWER_BYTES = 1_000_000
 /** More tokens than any call can use. */
 const MAX_TOKENS = 1e12
@@ -70,7 +73,7 @@ export function checkResponse(response: ModelResponse, { name, price }: Pick<Mod
   return { content, stopReason, usage: usageOf(response, model, notes), model, ...defined({ price: priceOf(price, model, notes) }), notes }
 }
 
-/** Arguments that are nested too deep become a text: the call then gets an error result, as for arguments that are not JSON. */
+/** Arguments that are nested too deep become text, so that the call gets an error result, like one whose arguments are not JSON. */
 function plainBlocks(content: AssistantBlock[]): AssistantBlock[] {
   const sound = content.map((block) => (block?.type === 'tool_use' && isTooDeep(block.input) ? { ...block, input: TOO_DEEP } : block))
   try {
@@ -82,7 +85,10 @@ function plainBlocks(content: AssistantBlock[]): AssistantBlock[] {
 
 const TOO_DEEP = `They are nested deeper than ${MAX_DEPTH} levels, and were not recorded.`
 
-/** An answer announces calls and has none. Asked again, a model usually makes them; twice in a row, something drops them. */
+/**
+ * An answer announces calls but contains none. On a second request, a model usually makes them. If it happens twice in a row, something
+ * drops them.
+ */
 function callsMissing(): ModelError {
   return new ModelError(
     'calls_missing',
@@ -91,7 +97,10 @@ function callsMissing(): ModelError {
   )
 }
 
-/** The position, among the answer's calls, of the call that ends a cut answer: its arguments may be incomplete even if they are JSON. */
+/**
+ * The position, among the answer's calls, of the call at which the answer was cut off. Its arguments may be incomplete even if they are
+ * JSON.
+ */
 export function cutCall({ content, stopReason }: Pick<CheckedResponse, 'content' | 'stopReason'>): number | undefined {
   if (!CUT_OFF.includes(stopReason) || content.at(-1)?.type !== 'tool_use') return undefined
   return content.filter(({ type }) => type === 'tool_use').length - 1
@@ -131,24 +140,24 @@ function isSound(block: AssistantBlock | null): boolean {
   }
 }
 
-/** A name that Postgres can store and people can query; undefined for anything else. */
+/** The name, if Postgres can store it and people can query it; otherwise undefined. */
 export function modelName(given: unknown): string | undefined {
   const isName = typeof given === 'string' && given !== '' && given.length <= MAX_NAME && !/\p{Cc}|\p{Surrogate}/u.test(given)
   return isName ? given : undefined
 }
 
-/** The model's name in the answer, or else the Model's own. */
+/** The model's name from the answer, or else the Model's own. */
 function nameOf(answered: unknown, own: unknown, notes: string[]): string {
   const name = modelName(answered)
   if (name !== undefined) return name
   if (answered != null) {
     notes.push(
-      `The answer names ${previewOf(answered)} as its model, which is not a valid name: the Model's own name is recorded. Fix its generate().`,
+      `The answer names ${previewOf(answered)} as its model, which is not a valid name. The Model's own name is recorded instead. Fix its generate().`,
     )
   }
   const ownName = modelName(own)
   if (ownName !== undefined) return ownName
-  notes.push(`The Model's name is ${previewOf(own)}, which is not a valid name: "unknown" is recorded. Give the Model a \`name\`.`)
+  notes.push(`The Model's name is ${previewOf(own)}, which is not a valid name. "unknown" is recorded instead. Give the Model a \`name\`.`)
   return 'unknown'
 }
 
@@ -167,17 +176,18 @@ function usageOf({ usage }: ModelResponse, model: string, notes: string[]): Usag
     const tokens: unknown = usage?.[kind]
     if (tokens == null) continue
     if (typeof tokens === 'number' && tokens >= 0 && tokens <= MAX_TOKENS) counted[kind] = Math.round(tokens)
-    else notes.push(`The Model "${model}" reports ${previewOf(tokens)} as ${kind}, which is impossible: 0 is recorded. Fix its usage.`)
+    else
+      notes.push(`The Model "${model}" reports ${previewOf(tokens)} as ${kind}, which is impossible. 0 is recorded instead. Fix its usage.`)
   }
   return counted
 }
 
-/** A Model is user code: an invalid price is left out, because a wrong sum is worse than none. */
+/** A Model is user code. An invalid price is left out, because a wrong sum is worse than none. */
 function priceOf(given: unknown, model: string, notes: string[]): ModelPrice | undefined {
   if (given === undefined) return undefined
   const price = modelPrice(given)
   if (!price)
-    notes.push(`The price of the Model "${model}" is ${previewOf(given)}, which is not a price: it is ignored. Fix its \`price\`.`)
+    notes.push(`The price of the Model "${model}" is ${previewOf(given)}, which is not a price. It is ignored. Fix its \`price\`.`)
   return price
 }
 

@@ -28,14 +28,17 @@ import type { FoldedSession } from '../session-views.ts'
 import { summaryInstruction, summaryRequest } from './summary-prompt.ts'
 import { unlessAborted } from '../../waiting/unless-aborted.ts'
 
-/** The share of the summariser's window for a piece, measured like the request. The rest is for the answer, and for measuring errors. */
+/**
+ * The share of the summariser's window that one piece may fill, measured like the request. The rest is for the answer and for measurement
+ * error.
+ */
 const PIECE_SHARE = 0.6
-/** A text has at least one byte per token, and hardly more than eight. */
+/** Text has at least one byte per token, and rarely more than eight. */
 const TOKEN_BYTES = { min: 1, max: 8 } as const
 /** How often a piece that turns out too long is halved. */
 const MAX_HALVINGS = 5
 
-/** Carries out the job. @throws TryAgain. */
+/** @throws TryAgain. */
 export function compact(needs: JobNeeds, job: Job, input: CompactInput): Promise<CompactResult> {
   return modelStep<CompactResult>(needs, job, input, (step) => compactPiece(needs, step, input))
 }
@@ -69,17 +72,17 @@ function failed(code: string, reason: string): CompactResult {
   return { kind: 'failed', code, reason }
 }
 
-/** The agent's own models, unless the option names a different one. */
+/** The models that write the summary: the agent's own, unless the option names a different one. */
 function asksFor(agent: Agent, { model }: AgentCompaction): AsksModel {
   return model === undefined ? agent : { name: agent.name, retry: agent.retry, model, fallback: [] }
 }
 
-/** How many bytes a token had in the request that was too large. */
+/** The average number of bytes per token in the request that was too large. */
 function bytesPerToken({ bytes, tokens }: TooLarge): number {
   return Math.min(TOKEN_BYTES.max, Math.max(TOKEN_BYTES.min, bytes / tokens))
 }
 
-/** The request must shrink by the ratio of the window to its tokens, however wrong the window is. */
+/** The request must shrink by the ratio of the window to its tokens, even if the declared window is wrong. */
 function fittingOf(
   { window, besides, bytes, tokens }: TooLarge,
   { at }: AgentCompaction,
@@ -99,13 +102,13 @@ interface Summariser {
   tooLarge: TooLarge
 }
 
-/** The summary of as many turns as the summariser has room for. @throws what the summariser throws. */
+/** The summary of as many turns as the summariser has room for. @throws whatever the summariser throws. */
 async function summarised(transcript: Transcript, cut: CompactionCut, summariser: Summariser): Promise<CompactResult> {
   const { job, tooLarge, needs } = summariser
   const from = sentFrom(transcript)
   const { upToSeq: upTo = 0, summary: previous } = transcript.compactions.at(-1) ?? {}
   const results = defined({ resultBytes: cut.resultBytes })
-  // Only results are shortened.
+  // Only results were shortened.
   if (cut.to <= from) {
     return { kind: 'compacted', attempt: job.attempt.number, upToSeq: upTo, summary: previous ?? '', messages: 0, ...results }
   }
@@ -155,7 +158,7 @@ async function summaryOf(
   const { summarise } = compaction
   if (summarise) {
     const end = pieceEnd(transcript, to, roomIn(tooLarge.window))
-    // A copy, because the messages are part of the session's cached past.
+    // Copied, because the messages are part of the session's cached past.
     const messages = copyOf(messagesBetween(transcript, from, end))
     const given: unknown = await unlessAborted(signal, Promise.resolve(summarise({ messages, previous, maxTokens, ctx, signal })))
     return { to: end, ...ownSummary(given, isBudgeted) }
@@ -207,13 +210,13 @@ function noSummary(stopReason: string): ModelError {
 function ownSummary(given: unknown, isBudgeted: boolean): Omit<WrittenSummary, 'to'> {
   const text = typeof given === 'string' ? given : (given as Partial<Summary> | null | undefined)?.text
   if (typeof text !== 'string' || text.trim() === '') {
-    throw new ModelError('invalid_summary', 'compaction.summarise returned no text: return the summary.', { retryable: false })
+    throw new ModelError('invalid_summary', 'compaction.summarise returned no text. Return the summary as a string.', { retryable: false })
   }
   if (typeof given === 'string') return { text: text.trim() }
   const { model = 'unknown', usage } = given as Partial<Summary>
   const response = { content: [], stopReason: 'end_turn' as const, usage: usage as Summary['usage'], model }
   const checked = checkResponse(response, { name: model })
-  // A budget counts recorded prices only.
+  // A budget counts only recorded prices.
   const price = isBudgeted ? listRates(checked.model, checked.usage) : undefined
   return { text: text.trim(), model: checked.model, usage: checked.usage, ...defined({ price }) }
 }

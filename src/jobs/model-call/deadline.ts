@@ -1,10 +1,10 @@
-// The deadline of a model call. Durations only: this machine's clock may differ from the server's.
+// The deadline of a model call. It uses durations only, because this machine's clock may differ from the server's.
 import type { AskModelInput } from '../../calls/activities.ts'
 import type { Agent } from '../../agent/agent.ts'
 import { TOO_LATE } from '../../session/deadlines.ts'
 import { LONGEST_MS } from '../../session/duration.ts'
 
-/** The first of the deadlines that bound a model call. */
+/** The earliest of the deadlines that bound a model call. */
 export interface CallDeadline {
   /** Milliseconds until the deadline; infinity without one. */
   leftMs(): number
@@ -12,7 +12,7 @@ export interface CallDeadline {
   reason: string
 }
 
-/** Starts counting now; `agent` is this worker's own build of it, even if the session knows another build's. */
+/** Starts counting now. `agent` is this worker's build, even if the session knows another build's. */
 export function startDeadline({ limits, sessionLimits }: Agent, { runMs, sessionMs, leftMs }: AskModelInput): CallDeadline {
   const since = performance.now()
   let first = { leftMs: Number.POSITIVE_INFINITY, reason: '' }
@@ -25,7 +25,6 @@ export function startDeadline({ limits, sessionLimits }: Agent, { runMs, session
   return { reason: first.reason, leftMs: () => Math.ceil(first.leftMs - (performance.now() - since)) }
 }
 
-/** A signal that a deadline aborts. */
 export interface DeadlineSignal {
   signal: AbortSignal
   /** Call this when the model call has ended. */

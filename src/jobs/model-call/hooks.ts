@@ -14,7 +14,7 @@ import { type HookInvocation, hooksFor, type HookRunner, runHooks } from '../run
 import type { FoldedSession } from '../session-views.ts'
 import { hookFailed } from '../../session/failed-checks.ts'
 
-/** Hooks that have run, and the answer of a hook that ends the run, if any. */
+/** Hooks that have run, and the answer of the hook that ends the run, if any. */
 export interface HooksRan {
   runs: HookOutcome[]
   stopped?: HookRun
@@ -55,7 +55,7 @@ function callingOf({ state, transcript, hooks }: FoldedSession, place: HookPlace
   return { on, turn, input: on === 'agentStart' ? { task } : { turn }, hasRun: has }
 }
 
-/** Asks the hooks of `preToolUse` about a call that could run. @throws the signal's reason. */
+/** Runs the hooks of `preToolUse` for a call that could be executed. @throws the signal's reason. */
 export async function runHooksOfCall(
   runner: HookRunner,
   agent: Agent,
@@ -95,14 +95,14 @@ export async function runHooksOfCall(
   }
 }
 
-/** Whether the model has nothing left to do: the run ends with this answer. */
+/** Whether the model has nothing left to do: so that the run ends with this answer. */
 export function isFinal({ content, stopReason }: Pick<ModelAnswer, 'content' | 'stopReason'>): boolean {
   return stopReason !== 'pause_turn' && content.every(({ type }) => type !== 'tool_use')
 }
 
 /**
- * The hooks of an answer that is about to end the run; none for any other answer. A text ends its turn; an output's turn ends with the
- * result of its call, so its `turnEnd` comes later. @throws the signal's reason.
+ * The hooks of an answer that is about to end the run; none for any other answer. A text answer ends its turn. The turn of an output ends
+ * with the result of its call, so its `turnEnd` comes later. @throws the signal's reason.
  */
 export async function runHooksOfFinal(
   runner: HookRunner,
@@ -118,7 +118,7 @@ export async function runHooksOfFinal(
   return [...ended, ...(await runHooks(runner, { on: 'agentStop', turn, input: { result } }))]
 }
 
-/** The output in an answer. Arguments that a hook has changed are in the resolution. */
+/** The output in an answer. If a hook has changed it, the resolution has it. */
 function outputIn({ content }: ModelAnswer, [call]: readonly Resolution[]): Json | undefined {
   if (call?.builtIn !== 'output' || call.invalid) return undefined
   return call.output ?? content.find((block) => block.type === 'tool_use')?.input

@@ -12,16 +12,15 @@ import type { FoldedSession } from '../session-views.ts'
 
 const STORE_RETRY_MS = 500
 
-/** What such a step works with. */
 export interface ModelStep {
   agent: Agent
   deadline: CallDeadline
-  /** The step may add failed attempts to it: the result includes them. */
+  /** The step may add failed attempts to it, which the result then includes. */
   job: Job
   view: FoldedSession
 }
 
-/** The step's result, with its failed attempts and the agent's facts that the session does not know. @throws TryAgain. */
+/** Runs the step. The result includes failed attempts, and facts about the agent that the session does not know. @throws TryAgain. */
 export async function modelStep<R extends object>(
   needs: JobNeeds,
   job: Job,
@@ -52,7 +51,7 @@ export async function modelStep<R extends object>(
       if (input.untilServed) throw archiveAway(error.message)
       return withFacts({ kind: 'archive_unavailable', reason: error.message } as const)
     }
-    // Not a failure of the model: the events could not be read at the moment.
+    // This is not a failure of the model. The events could not be read at the moment.
     const unread = failedAttempt(attempt.number, error, { retryable: true, worker: needs.worker })
     throw new TryAgain('AttemptFailed', unread.message, { afterMs: STORE_RETRY_MS, failed: unread })
   }

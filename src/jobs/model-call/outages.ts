@@ -1,4 +1,5 @@
-// Which errors of user code say that something outside is unavailable for now. Everything else that is not a ModelError is unexpected.
+// Recognises errors of user code that mean that something outside is temporarily unavailable. Any other error that is not a ModelError is
+// unexpected.
 
 const NETWORK = new Set([
   'ECONNREFUSED',
@@ -17,7 +18,7 @@ const STATUSES = new Set([408, 409, 425, 429])
 /** How deep a chain of causes is followed. */
 const MAX_CAUSES = 5
 
-/** Whether the error, or one that caused it, is a lost connection, a timeout, or an HTTP status that invites another attempt. */
+/** Whether the error, or one that caused it, is a lost connection, a timeout, or an HTTP status that suggests another attempt. */
 export function isOutage(error: unknown): boolean {
   let one = error
   for (let depth = 0; depth < MAX_CAUSES && typeof one === 'object' && one !== null; depth++) {

@@ -12,12 +12,11 @@ import { viewOf } from '../../session/watching/view.ts'
 import { ownContext } from '../agent-context.ts'
 import type { FoldedSession } from '../session-views.ts'
 
-/** A rendered prompt. */
 export interface Prompt {
   system: string
   /** The text of the sections; empty if there are none. */
   volatile: string
-  /** Digest of both. It is recorded so that a change of the prompt is visible although the prompt is not stored. */
+  /** Digest of both. It is recorded so that changes of the prompt are visible even though the prompt is not stored. */
   digest: string
 }
 
@@ -44,8 +43,8 @@ export async function renderPrompt(agent: Agent, { state }: Pick<FoldedSession, 
 const HEADING = systemNote('the current status')
 
 /**
- * The messages, with the texts of this request alone at the end of the last user message: the sections, then the hooks' texts. A model that
- * was stopped in the middle of its answer continues it: it gets no sections, and the hooks' texts go into the message before the answer.
+ * Adds the texts that belong only to this request to the end of the last user message: the sections, then the hooks' texts. A model that
+ * continues an interrupted answer gets no sections, and the hooks' texts go into the message before the answer.
  */
 export function withVolatile(
   messages: readonly Message[],
@@ -62,7 +61,7 @@ export function withVolatile(
   return { messages: messages.with(at, { role: 'user', content }), ...(isLast && { volatileBlocks: texts.length }) }
 }
 
-/** Returns a factory of views: each call of user code has its own, so that none can change what another one sees. */
+/** Returns a factory of views. Each call of user code gets its own, so that none can change what another one sees. */
 function viewFor({ memory }: Agent, state: FoldedSession['state'], { slices }: AgentContext): () => PromptView {
   return () => {
     const progress = copyOf(workOf(state))

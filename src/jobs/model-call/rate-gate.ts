@@ -1,4 +1,4 @@
-// The rate gate of a provider, as a model call sees it: after a refusal with `retry-after`, all calls to that account queue.
+// The rate gate of a provider, as a model call sees it: after a refusal with `retry-after`, all calls to that account wait in a queue.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isFromHeader, isModelError } from '../../agent/errors.ts'
 import type { Model } from '../../agent/model.ts'
@@ -6,19 +6,20 @@ import type { RetryPolicy } from '../../agent/retry.ts'
 import { askedWaitMs } from '../../session/backoff.ts'
 import { modelName } from './check-response.ts'
 
-/** The gates, as an executor sees them. */
 export interface RateGate {
-  /** Whether calls to this account must ask for a place. */
+  /** Whether calls to this account must ask for a slot. */
   isShut(key: string): boolean
-  /** Milliseconds until the call may be made; 0: now. A call that asks again keeps its place. */
+  /** Milliseconds until the call may be made; 0 means now. A call that asks again keeps its slot. */
   placeOf(key: string, call: string): Promise<number>
-  /** Reports that the provider has refused a call and accepts none for `forMs` milliseconds. `isHeader`: its own header says so. */
+  /**
+   * Reports that the provider has refused a call and accepts none for `forMs` milliseconds. `isHeader`: the provider's own header says so.
+   */
   refused(key: string, forMs: number, isHeader: boolean): void
-  /** Reports that the provider has accepted a call that asked for a place. */
+  /** Reports that the provider has accepted a call that asked for a slot. */
   accepted(key: string): void
 }
 
-/** A longer wait frees the executor: a timer of the workflow waits instead. */
+/** For a longer wait, a workflow timer replaces the wait here and frees the executor. */
 const WAITS_HERE_MS = 1_000
 /** Statuses and codes with which a provider requests fewer calls. */
 const TOO_MANY = new Set<unknown>([429, 529, 'rate_limit_error', 'overloaded_error'])
@@ -50,7 +51,7 @@ export async function waitAtGate(
   return { afterMs: 0, wasShut }
 }
 
-/** Shuts the gate if the provider has asked for that. */
+/** Shuts the gate if the provider has asked for fewer calls. */
 export function noteRefusal(gates: RateGate, key: string, { maxRetryAfterMs }: RetryPolicy, error: unknown): void {
   if (!isModelError(error) || (!TOO_MANY.has(error.status) && !TOO_MANY.has(error.code))) return
   const forMs = askedWaitMs(error.retryAfterMs)

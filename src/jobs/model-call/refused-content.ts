@@ -1,5 +1,5 @@
-// A request that a provider refuses as invalid although it accepted an earlier one of the session: finds the content at fault, so that the
-// session can continue without it. Refused requests cost nothing, and the first accepted one is the answer.
+// Handles a request that a provider refuses as invalid although it accepted an earlier request of the session: finds the content at fault,
+// so that the session can continue without it. Refused requests cost nothing, and the first accepted one returns the answer.
 import { isModelError } from '../../agent/errors.ts'
 import type { RefusedContent } from '../../session/events.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
@@ -10,12 +10,11 @@ import { failedAttempt } from '../attempt.ts'
 import type { AttemptSoFar, ModelAnswer } from '../../calls/jobs.ts'
 import { ModelFailure } from './ask-model.ts'
 
-/** Requests without some content, at most. */
+/** Maximum number of requests without some of the content. */
 const MAX_TRIES = 12
-/** Of each kind of suspect, how many are left out one at a time before all of them are. */
+/** How many suspects of each kind are left out one at a time before all of them are left out. */
 const SINGLES = 4
 
-/** What the asking needs. */
 export interface RefusalContext {
   transcript: Transcript
   /** Counts the refused requests as failed attempts. */
@@ -25,7 +24,10 @@ export interface RefusalContext {
   ask(transcript: Transcript): Promise<ModelAnswer>
 }
 
-/** The model's answer. If its provider refuses the request, the answer to the request without the content at fault, which it names. */
+/**
+ * The model's answer. If the provider refuses the request, the answer to the request without the content at fault, and which content that
+ * is.
+ */
 export async function askWithoutRefused({ transcript, attempt, worker, ask }: RefusalContext): Promise<ModelAnswer> {
   try {
     return await ask(transcript)
@@ -50,7 +52,7 @@ export async function askWithoutRefused({ transcript, attempt, worker, ask }: Re
   }
 }
 
-/** The transcript as later requests will have it. */
+/** The transcript without the content, as later requests have it. */
 function leavingOut(transcript: Transcript, content: readonly RefusedContent[], reason: string): Transcript {
   return { ...transcript, replaced: [...transcript.replaced, ...content.map((one) => ({ ...one, reason }))] }
 }
@@ -63,7 +65,7 @@ interface RefusedRequest {
 
 const INVALID_STATUS: readonly unknown[] = [400, 413, 422]
 const IMAGES = /image|media|picture|photo|pixel|base64|mime|download|file|\burl\b/i
-/** Parameters of a request that come from the declaration: no content is at fault. */
+/** Request parameters that come from the agent's declaration, so that no content is at fault. */
 const DECLARED =
   /: (?:\d{3} )?(?:tools?|system|thinking|model|max_tokens|max_output_tokens|output_config|stop_sequences|metadata|temperature|top_p|top_k|service_tier|tool_choice|reasoning)\b/
 
@@ -75,7 +77,7 @@ function refusalIn(error: unknown): RefusedRequest | undefined {
   const isAboutImages = IMAGES.test(told.message)
   if (told.code === 'unsupported') return isAboutImages ? { reason, about: 'images' } : undefined
   if (told.fallback) return undefined
-  // 413 is a limit in bytes, most of which are images.
+  // 413 means that a limit in bytes was exceeded, and images make up most of the bytes.
   if (told.status === 413) return { reason, about: 'images' }
   if (told.code === 'context_overflow') return undefined
   if (told.code !== 'invalid_request_error' && !INVALID_STATUS.includes(told.status)) return undefined
@@ -83,8 +85,8 @@ function refusalIn(error: unknown): RefusedRequest | undefined {
 }
 
 /**
- * The sets of content to leave out, in the order in which they are tried: each as small as possible, and the newest content first. Content
- * that was accepted before is suspect only if it is an image, because its URL may have expired.
+ * The sets of content to leave out, in the order in which they are tried: the smallest sets and the newest content first. Content that was
+ * accepted before is suspect only if it is an image, because its URL may have expired.
  */
 function suspects(transcript: Transcript, { about }: RefusedRequest): RefusedContent[][] {
   const { messages, seqs, replaced } = transcript
@@ -101,7 +103,7 @@ function suspects(transcript: Transcript, { about }: RefusedRequest): RefusedCon
       .toReversed()
   const newImages = pool(({ one, isNew }) => isNew && one.kind === 'image')
   const oldImages = pool(({ one, isNew }) => !isNew && one.kind === 'image')
-  // A first request without images that is refused has another fault.
+  // If the first request is refused and has no images, content is not at fault.
   const others = lastAnswer < 0 || about === 'images' ? [] : pool(({ one, isNew }) => isNew && one.kind !== 'image')
   const newest = others.length > 0 ? [...setsOf(others), ...setsOf(newImages)] : setsOf(newImages)
   return [...newest, ...setsOf(oldImages), ...allOf([...newImages, ...oldImages])].slice(0, MAX_TRIES)

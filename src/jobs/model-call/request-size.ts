@@ -1,4 +1,4 @@
-// Whether a request fits into its model's window: measured before it is sent, and certain if its provider refuses it.
+// Whether a request fits into its model's window. It is measured before it is sent; a refusal by the provider settles the question.
 import type { TooLarge } from '../../calls/activities.ts'
 import type { Agent } from '../../agent/agent.ts'
 import { isContextWindow } from '../../agent/context-windows.ts'
@@ -21,7 +21,6 @@ export class CompactionDue extends Error {
   }
 }
 
-/** The size of one request. */
 export interface RequestSize {
   /** Checks the request before it is sent to a model. @throws CompactionDue. */
   check(model: Model): void
@@ -29,7 +28,7 @@ export interface RequestSize {
   unlessRefused<T>(worker: string, attempt: AttemptSoFar, ask: () => Promise<T>): Promise<T>
 }
 
-/** A request that its provider refused, with its size and the window unknown, is shrunk by this factor. */
+/** A refused request shrinks by this factor if neither its size nor the window is known. */
 const UNKNOWN_WINDOW = 0.75
 /** A refused request has more tokens than the window, whatever the estimate was. */
 const OVER = 1.05

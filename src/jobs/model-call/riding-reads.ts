@@ -17,12 +17,12 @@ import { makeAttempt } from '../tool-call/execute-tool.ts'
 
 /** How long a model call waits for its reads. */
 const RIDE_MS = 1_000
-/** How long it waits after an interrupt: a body may be about to end. */
+/** How long it waits after an interrupt, in case a body is about to end. */
 const INTERRUPTED_MS = 50
 /** Maximum bytes of JSON of all results together. */
 const RIDES_BYTES = 512_000
 
-/** A call that the model requests: its resolution, and its arguments after hooks. */
+/** A call that the model requests: its resolution, and its arguments after the hooks. */
 export interface RideRequest {
   resolution: Resolution
   input: Json
@@ -65,11 +65,11 @@ interface RidingReads {
   job: Job
   input: CallModelInput
   view: FoldedSession
-  /** Bytes of the answer: the results have the room that it leaves. */
+  /** Bytes left for the results beside the answer. */
   room: number
 }
 
-/** Runs the calls. What does not end in time or does not fit is an attempt of its call that another one follows. Never rejects. */
+/** Runs the calls. If one does not end in time, or its result does not fit, another attempt follows. Never rejects. */
 export async function rideReads(needs: JobNeeds, calls: readonly RideRequest[], reads: RidingReads): Promise<Ride[]> {
   const { agent, job, view } = reads
   const limit = startLimit(needs, job.link.signal)
@@ -86,7 +86,7 @@ export async function rideReads(needs: JobNeeds, calls: readonly RideRequest[], 
       if (limit.isOver()) needs.quickTools.took(agent.name, name, made.ms)
       return [{ index, ...made }]
     } catch (err) {
-      // The answer must not be lost: the call is an activity, which fails as it would have.
+      // The answer must not be lost. The call becomes an activity, which fails as it would have here.
       needs.logger.debug({ session: job.sessionId, tool: name, err }, 'a read could not be part of the model call')
       return []
     }
@@ -99,14 +99,14 @@ export async function rideReads(needs: JobNeeds, calls: readonly RideRequest[], 
   }
 }
 
-/** The job's own link belongs to the model call: what the calls report is in their results. */
+/** The job's own link belongs to the model call. The calls' reports are in their results. */
 const REPORTS_NOTHING = { entered: () => undefined, progress: () => undefined, begin: async () => undefined }
 
 /** How long a model call waits for its reads. */
 export interface RideLimit {
   /** Aborts at the limit, and with the model call. */
   signal: AbortSignal
-  /** The outcome of the calls that have not ended by then. */
+  /** The outcome of the calls that have not ended by the limit. */
   early: Promise<ExecuteToolResult>
   /** Whether the limit has been reached. */
   isOver(): boolean
@@ -156,7 +156,7 @@ function inputOf({ resolution, input: args }: RideRequest, { job, input, view }:
   }
 }
 
-/** Results that do not fit are left out; what they cost is not. Their next attempts report their events again. */
+/** Leaves out results that do not fit, but not their costs. Their next attempts report the events again. */
 function fitting(needs: JobNeeds, rides: readonly Ride[], room: number): Ride[] {
   let bytes = 0
   return rides.map((ride) => {

@@ -19,7 +19,6 @@ const MISSING = `The task is not finished: call ${OUTPUT_TOOL} with the result.`
 const CUT_OFF = `The answer was cut off at the limit of its length. Call ${OUTPUT_TOOL} with a shorter result.`
 const REFUSED = 'The model refused to answer.'
 
-/** A call of the output tool. */
 export interface OutputCall {
   input: Json
   /** A hook has changed the arguments. */
@@ -30,7 +29,7 @@ export interface OutputCall {
   isCut: boolean
 }
 
-/** What is recorded of a call of the output tool: the output, if it differs from the model's own arguments, or why it is not accepted. */
+/** Checks a call of the output tool. Returns the output if it differs from the model's own arguments, or the reason for refusing it. */
 export async function resolveOutput(
   { output }: Agent,
   { input, isChanged, isAlone, isCut }: OutputCall,
@@ -53,7 +52,7 @@ export async function resolveOutput(
   }
 }
 
-/** What is wrong with a final answer of an agent with `output`: it has no call of the output tool. */
+/** The problem with a final answer that lacks the call of the output tool. */
 export function outputMissing(stopReason: StopReason): string {
   if (stopReason === 'refusal') return REFUSED
   return stopReason === 'max_tokens' || stopReason === 'model_context_window_exceeded' ? CUT_OFF : MISSING

@@ -15,16 +15,15 @@ export function summaryInstruction(maxTokens: number): string {
   ].join('\n')
 }
 
-/** The part to summarise, and the earlier summary. */
 export function summaryRequest(messages: readonly Message[], previous: string | undefined, maxBytes: number): string {
   const before = previous === undefined ? '' : `<earlier_summary>\n${previous}\n</earlier_summary>\n\n`
   return `${before}<conversation>\n${asText(messages, maxBytes)}\n</conversation>\n\nWrite the summary.`
 }
 
-/** Limits of one text of the part: the first one with which the whole part fits is used. */
+/** Length limits for each text of the part. The first limit with which the whole part fits applies. */
 const LIMITS = [Infinity, 64_000, 16_000, 4_000, 1_000, 300] as const
 
-/** The part as text. If a part is too long although it is one turn, its long texts are shortened. */
+/** The part as text. Long texts are shortened if a part of a single turn is still too long. */
 function asText(messages: readonly Message[], maxBytes: number): string {
   let text = ''
   for (const limit of LIMITS) {

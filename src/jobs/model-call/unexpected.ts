@@ -1,14 +1,14 @@
-// Tells whether two errors that pawl does not know are the same: by their class, code, and the line that threw them, never by their text,
-// in which the id of a request may differ each time.
+// Tells whether two errors unknown to pawl are the same. It compares the class, the code and the line that threw the error. It ignores the
+// text, which may contain a different request id each time.
 import { shortHash } from '../../session/digest.ts'
 import { placeOf } from '../stack.ts'
 
-/** What depends on where the project or a package is installed: all folders but the last. */
+/** The part of a path that depends on where the project or a package is installed: all folders but the last. */
 const INSTALLED_AT = /^.*?(?=[^\\/]+[\\/][^\\/]+$)/
 
 /**
- * Digest of an unexpected error. Errors of one class that are thrown by the same line of the user's code, or of a library, have the same
- * one. What has no stack is told by its text, without numbers and ids that contain one.
+ * Digest of an unexpected error. Errors of one class thrown by the same line of the user's code or a library have the same digest. Values
+ * without a stack are identified by their text, without numbers and ids that contain digits.
  */
 export function unexpectedDigest(error: unknown): string {
   const { name, code, message } = partsOf(error)

@@ -4,7 +4,7 @@ import { numberText } from '../../session/number-text.ts'
 /** Grace period after a timeout or an interrupt before a repeatable body is abandoned. */
 export const ABANDON_AFTER_MS = 1_000
 
-/** A timer that is later than this shows that the event loop was blocked. */
+/** A timer that fires this late shows that the event loop was blocked. */
 const BLOCKED_MS = 500
 
 /** The body took longer than the tool's `timeoutMs`. */
@@ -17,7 +17,6 @@ export class TimedOut extends Error {
   }
 }
 
-/** The time limits of a body. */
 export interface BodyBounds {
   timeoutMs: number
   /** Aborts when the attempt is to stop. */
@@ -46,9 +45,9 @@ export async function runBody<T>({ timeoutMs, stop, abandonAfterMs }: BodyBounds
 }
 
 /**
- * Calls back after `ms` in which the event loop was not blocked. A late timer shows that another call blocked the loop. The response
- * that this call waits for may have arrived already, so the time is added to its limit.
- * It is measured by a clock that cannot be set. Returns the function that cancels it.
+ * Calls back after `ms` during which the event loop was not blocked. A late timer shows that another call blocked the loop. The response
+ * that this call waits for may already have arrived, so the blocked time is added to the limit. The clock used is monotonic. Returns the
+ * function that cancels it.
  */
 export function afterUnblocked(ms: number, act: () => void): () => void {
   let timer: NodeJS.Timeout
@@ -68,7 +67,7 @@ async function entered<T>(body: (signal: AbortSignal) => Promise<T>, signal: Abo
   return body(signal)
 }
 
-/** Rejects `afterMs` after the signal. The event loop was free, so the body had the chance to react. */
+/** Rejects `afterMs` after the signal. The event loop was free, so the body could have reacted. */
 function abandoned(signal: AbortSignal, afterMs: number, ended: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const wait = (): void => {

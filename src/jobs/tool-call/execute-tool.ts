@@ -20,12 +20,12 @@ import { parseInput, resolveCall } from './resolve.ts'
 import { type JobWithSlices, slicesIfReadable } from '../slices.ts'
 import { defined } from '../../session/defined.ts'
 
-/** How long a result too large for history waits for the store; shorter than the grace period of an overdue attempt. */
+/** How long a result too large for history waits for the store; this is shorter than the grace period of an overdue attempt. */
 const SHELVE_MS = 30_000
 const SHELVE_GRACE_MS = 3_000
 const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
 
-/** The tool that the call was resolved with; undefined if this build has a different one, or none. */
+/** The tool that the call was resolved with; undefined if this build has a different tool by that name, or none. */
 function servedTool(needs: JobNeeds, input: ToolCallInput): { agent: Agent; tool: Tool } | undefined {
   const agent = needs.agents.get(input.agent)
   const tool = agent?.tools.get(input.resolution.tool)
@@ -35,12 +35,12 @@ function servedTool(needs: JobNeeds, input: ToolCallInput): { agent: Agent; tool
   return { agent, tool }
 }
 
-/** Whether this build's tool may be repeated in fewer cases than the call's resolution allows. */
+/** Whether this build's tool allows fewer repetitions than the call's resolution. */
 export function isStricter(tool: Tool, effect: Effect): boolean {
   return STRICTNESS[tool.effect] > STRICTNESS[effect]
 }
 
-/** Carries out the job. @throws TryAgain. */
+/** @throws TryAgain. */
 export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolInput): Promise<ExecuteToolResult> {
   const { attempts: before } = input.prior ?? { attempts: 0 }
   // The workflow was reset during the call: the session resumes from the store and settles the call from there.
@@ -59,8 +59,8 @@ export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolI
 }
 
 /**
- * Makes an attempt at a call of this build's tool. `early`: the outcome if that is known before the body's own, which
- * nothing waits for then.
+ * Makes an attempt at a call of this build's tool. `early`: an outcome that may be known before the body ends; pawl then no longer waits
+ * for the body.
  */
 export async function makeAttempt(
   needs: JobNeeds,
@@ -78,7 +78,7 @@ export async function makeAttempt(
   return { result: { ...(failed.length > 0 && { failed: [...failed] }), ...result, ...notes.said() }, ms }
 }
 
-/** The call's id, from the position of its request. */
+/** The call's id, derived from the position of its request. */
 function callIdOfInput({ run, turn, resolution }: ToolCallInput): string {
   return callIdOf(run, turn, resolution.index, resolution.generation)
 }
@@ -105,7 +105,7 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   const { effect } = input.resolution
   if (effect === 'external') {
     try {
-      // An external body is entered only after a confirmed heartbeat: without one, a lost attempt certainly has not begun.
+      // An external body is entered only after a confirmed heartbeat, so a lost attempt without one certainly has not begun.
       await job.link.begin()
     } catch {
       return { kind: 'not_begun', attempt: number }
@@ -115,7 +115,7 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   if (job.link.signal.aborted) return { kind: 'interrupted', attempt: number, begun: false }
   const startedAt = Date.now()
   let value: unknown
-  // Its own for the body, and another one for what describes the result.
+  // The body gets one context, and the functions that describe the result get another.
   const context = (signal: AbortSignal): ToolContext => toolContext(needs, input, job, signal, notes)
   try {
     const bounds = { timeoutMs: tool.timeoutMs, stop: job.link.signal, ...abandonment(needs, effect) }
@@ -160,20 +160,20 @@ function abandonment({ killsOverdue }: JobNeeds, effect: Effect): { abandonAfter
   return killsOverdue ? {} : { abandonAfterMs: OVERDUE_GRACE_MS }
 }
 
-/** A read whose result does not match its schema fails without retries: its code would return the same result again. */
+/** A read whose result does not match its schema fails without retries: because its code would return the same result again. */
 function notFitting(needs: JobNeeds, { number, failed }: Job['attempt'], problem: string): ExecuteToolResult {
   const error = new InvalidResult(problem)
   failed.push(failedAttempt(number, error, { retryable: false, worker: needs.worker }))
   return { kind: 'failed', attempt: number, code: error.code, message: error.message }
 }
 
-/** A result may wait for the store, but not until its attempt is overdue. */
+/** A result may wait for the store, but only as long as its attempt is not overdue. */
 export function shelvingFor({ values }: JobNeeds, { link, executionId }: Job, startedAt: number, timeoutMs: number): ResultStorage {
   const leftMs = startedAt + timeoutMs + SHELVE_GRACE_MS - Date.now()
   return { values, executionId, waitMs: Math.max(0, Math.min(SHELVE_MS, leftMs)), signal: link.signal }
 }
 
-/** `effect` comes from the call's resolution: a less strict effect of the present tool does not apply to the call. */
+/** `effect` comes from the call's resolution, because a less strict effect of this build's tool does not apply to the call. */
 function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link }: Job, error: unknown): ExecuteToolResult {
   const { number, failed, failures } = attempt
   const told = isToolError(error) ? error : undefined
@@ -192,7 +192,7 @@ function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link
   return { kind: 'failed', attempt: number, code, message: last.message }
 }
 
-/** The report functions of a context that executes nothing, such as a check or `verify`: they report nothing. */
+/** For contexts that execute nothing, such as a check or `verify`: these functions report nothing. */
 export const NO_NOTES = {
   progress: () => undefined,
   lastProgress: undefined,

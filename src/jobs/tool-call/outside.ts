@@ -14,7 +14,7 @@ import { defined } from '../../session/defined.ts'
 
 /** How long a large answer waits for the store, while its sender waits. */
 const SHELVE_MS = 5_000
-/** This build's resolution of a call with changed arguments. */
+/** Resolves a call with changed arguments, using this build's tool. */
 export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolInput): Promise<ResolveToolResult> {
   const agent = needs.agents.get(input.agent)
   if (!agent || !hasTool(agent, input.tool)) return { kind: 'not_served' }
@@ -48,7 +48,7 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
   }
 }
 
-/** Checks a client's answer, or a result that a person states, against the tool's output schema. Makes the record of an answer. */
+/** Checks a client's answer, or a result that a person states, against the tool's output schema. For an answer, makes its record. */
 export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerInput): Promise<CheckAnswerResult> {
   const tool = needs.agents.get(input.agent)?.tools.get(input.resolution.tool)
   if (!tool) return { kind: 'not_served' }

@@ -20,7 +20,6 @@ const PREVIEW_CHARS = 8_000
 /** An async `effectId` or `toModel` must not delay a finished call for longer than this. */
 const DESCRIBE_MS = 3_000
 
-/** Storage for large results. */
 export interface ResultStorage {
   values: LargeValues
   /** The execution that waits for the result. */
@@ -33,7 +32,7 @@ export interface ResultStorage {
 /** Makes the record. Never throws: the effect has happened, whatever its result looks like. */
 export async function recordResult(tool: Tool, result: unknown, ctx: ToolContext, shelving: ResultStorage): Promise<RecordedResult> {
   const plain = plainOf(result)
-  // Each has a copy of its own. A result without a JSON form may be circular.
+  // Each function gets its own copy. A result without a JSON form may be circular.
   const own = (): unknown => ('value' in plain ? copyOf(result) : result)
   const effectId = await attemptTo(async () => asName(await tool.effectId?.(own())), 'effectId', ctx)
   const content = await attemptTo(async () => (tool.toModel ? asContent(await tool.toModel(own(), ctx)) : undefined), 'toModel', ctx)
@@ -48,7 +47,7 @@ function asName(name: string | number | null | undefined): string | undefined {
   return name === undefined || name === null ? undefined : `${name}`
 }
 
-/** Content for a model: text or blocks, as plain JSON. */
+/** Validates what `toModel` returned: text or blocks, as plain JSON. */
 function asContent(content: unknown): ResultContent {
   const plain = plainJson(content)
   if (typeof plain === 'string' || isBlocks(plain)) return plain

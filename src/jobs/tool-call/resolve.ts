@@ -21,7 +21,6 @@ import { approvalFailed } from '../../session/failed-checks.ts'
 /** Maximum bytes of JSON of each text in a resolution: the resolutions of all calls of an answer must fit into one activity's result. */
 const MAX_TEXT_BYTES = 2_000
 
-/** The position and content of a call. */
 export interface RequestedCall {
   sessionId: string
   run: number
@@ -32,7 +31,7 @@ export interface RequestedCall {
   generation?: number
   tool: string
   input: Json
-  /** The session whose id appears in session-wide keys, if it is a different one. */
+  /** The session whose id the session-wide keys contain, if it is a different one. */
   keysOf?: string
   /** The answer was cut off in this call. */
   isCut?: boolean
@@ -50,23 +49,22 @@ export interface HookVerdict {
   ask?: string
 }
 
-/** The other inputs of a resolution. */
 export interface ResolutionInputs {
   /** By key: the call that completed with this key. */
   completed?: ReadonlyMap<string, string>
-  /** Finds keys of a part of the session that was pruned; absent: none was. */
+  /** Finds keys of a part of the session that was pruned; absent if nothing was pruned. */
   earlier?: ((key: string) => ReturnType<EarlierKeys>) | undefined
-  /** For the tool's `approval`. */
+  /** The context for the tool's `approval`. */
   ctx: AgentContext
   verdict?: HookVerdict
 }
 
-/** Whether calls of a tool with that name are served: it is the agent's own tool, or one of pawl's that the agent has. */
+/** Whether the agent serves calls of a tool with that name: it is the agent's own, or one of pawl's that the agent uses. */
 export function hasTool(agent: Agent, name: string): boolean {
   return agent.tools.has(name) || builtInOf(agent, name) !== undefined
 }
 
-/** Resolves a call: its effect, key, timeouts, approval, or why it cannot run. */
+/** Resolves a call: decides its effect, key, timeouts and approval, or why it cannot run. */
 export async function resolveCall(agent: Agent, call: RequestedCall, options: ResolutionInputs): Promise<Resolution> {
   const { completed, ctx, verdict = {} } = options
   const { index, input: rawInput } = call
@@ -137,14 +135,14 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
   return { ...known, ...defined({ key, replayOf: replayOf ?? earlier?.callId }), ...(approval && { approval }) }
 }
 
-/** The tool's input as its own key function has not seen it: what is approved must be what will be executed. */
+/** Parses the tool's input again if its key function may have changed it, because what is approved must be what is executed. */
 async function untouched(tool: Tool, raw: Json, seen: unknown): Promise<unknown> {
   if (!tool.approval || typeof tool.idempotency !== 'function') return seen
   const parsed = await parseInput(tool, raw)
   return 'problem' in parsed ? seen : parsed.input
 }
 
-/** What is recorded of a call that provides the run's output. */
+/** What is recorded for a call that provides the run's output. */
 async function outputOf(
   agent: Agent,
   { input, isAlone = false, isCut = false }: RequestedCall,
@@ -163,7 +161,7 @@ function denialOf(reason: string): string {
   return cutText(`This call was not allowed and was not executed. Reason: ${reason}`, MAX_TEXT_BYTES)
 }
 
-/** The terms of the approval, if the call needs one. It also needs one if the tool's function or a hook (`ask`: how) fails. */
+/** The terms of the approval, if the call needs one. It also needs one if the tool's function or a hook fails (`ask`: how). */
 async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext, ask: string | undefined): Promise<ApprovalTerms | undefined> {
   if (ask !== undefined) {
     const { expiresMs = DEFAULT_APPROVAL_MS, onExpiry = 'deny' } = tool.approval ?? {}
@@ -194,7 +192,7 @@ const NOT_RUN = { effect: 'read', schemaDigest: '', timeoutMs: 0, retry: { maxRe
 export async function parseInput(tool: Tool, raw: Json): Promise<{ input: unknown } | { problem: string }> {
   if (typeof raw === 'string') return { problem: `The arguments are not a JSON object: ${beginningOf(raw, 500)}` }
   try {
-    // A copy, because a schema may pass parts of its argument on to the tool's functions.
+    // Copied, because a schema may pass parts of its argument on to the tool's functions.
     const checked = await inTimeOrThrow(check(tool.input, copyOf(raw)), ANSWER_MS)
     if ('value' in checked) return { input: checked.value }
     return { problem: beginningOf(`The arguments do not match the tool's schema.\n${checked.problem}`, 4_000) }

@@ -8,9 +8,9 @@ import { recordResult } from './record.ts'
 import { parseInput } from './resolve.ts'
 import { slicesIfReadable } from '../slices.ts'
 
-/** Carries out the job. Rethrows what `verify` throws: Temporal retries it. */
+/** Rethrows what `verify` throws, so that Temporal retries. */
 export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInput): Promise<VerifyToolResult> {
-  // Any build that has the tool can verify, even with another schema: `verify` is a read, and its arguments are parsed below.
+  // Any build that has the tool can verify, even with another schema, because `verify` is a read and its arguments are parsed below.
   const tool = needs.agents.get(input.agent)?.tools.get(input.resolution.tool)
   if (!tool) return { kind: 'not_begun' }
   const { verify } = tool
@@ -20,7 +20,7 @@ export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInp
   const slices = await slicesIfReadable(needs, job, input)
   if (!slices) return { kind: 'not_begun' }
   const startedAt = Date.now()
-  // `ctx.attempt` is the attempt in question.
+  // `ctx.attempt` is the attempt being verified.
   const about = { ...job, slices, attempt: { ...job.attempt, number: input.attempt } }
   const bounds = { timeoutMs: tool.verifyTimeoutMs, stop: job.link.signal, abandonAfterMs: ABANDON_AFTER_MS }
   const { verdict, ctx } = await runBody(bounds, async (signal) => {

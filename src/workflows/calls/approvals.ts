@@ -21,10 +21,10 @@ import { numberText } from '../../session/number-text.ts'
 import { beginningOf } from '../../session/beginning.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 
-/** Maximum bytes of an answer or of changed arguments, because both go into the session's history. */
+/** Maximum bytes of an answer or of changed arguments. Both go into the session's history. */
 const MAX_INPUT_BYTES = 1_000_000
 
-/** Requests the approval or answer that each of the calls needs, all at once, so that a person sees them together. */
+/** Requests the approval or answer that each of the calls needs, all at once, so a person sees them together. */
 export function askFor({ journal, flushing }: Session, asked: readonly { call: CallState; for: 'approval' | 'answer' }[]): void {
   const run = journal.state.current
   if (!run) return
@@ -71,7 +71,7 @@ export function expire(session: Session, call: CallState): void {
  * it does not run during replay, which may see a different time.
  */
 export function checkDecision(session: Session | undefined, request: ApproveRequest | DenyRequest, now?: number): void {
-  // Not open yet: the handler checks again.
+  // The session is not open yet; the handler checks again.
   if (!session) return
   const { callId, digest } = request
   const call = waitingCall(session, callId, 'awaiting_approval')
@@ -91,7 +91,7 @@ export async function approve(session: Session, request: ApproveRequest): Promis
   const { journal } = session
   const { callId, digest, input } = request
   const changed = input === undefined ? undefined : await resolveWith(session, callId, input)
-  // Meanwhile another client may have decided, or the run may have been stopped.
+  // In the meantime, another client may have decided, or the run may have been stopped.
   checkDecision(session, request)
   const { run, call } = callOf(session, callId)
   if (changed && input !== undefined) heedHooks(session, { run, call }, changed, input)
@@ -142,7 +142,6 @@ export function deny(session: Session, request: DenyRequest): void {
   session.flushing.nudge()
 }
 
-/** The validator of `resolve`. */
 export function checkResolution(session: Session | undefined, request: ResolveRequest): void {
   const { callId, resolution } = request
   const sound =
@@ -158,14 +157,14 @@ export function checkResolution(session: Session | undefined, request: ResolveRe
   if (!waits && (resolution === 'retry' || resolution === 'skip')) {
     refuse(
       'call_has_ended',
-      `The model was told that the outcome of ${named(callId)} is unknown: resolve it with { happened: true, result } or { happened: false }.`,
+      `The model was told that the outcome of ${named(callId)} is unknown. Resolve it with { happened: true, result } or { happened: false }.`,
     )
   }
 }
 
 /**
- * Resolves the unknown outcome of a call as a person decided. Replayed histories without the patch recorded any result. Not asynchronous:
- * that would change the order of a task's commands.
+ * Records a person's decision about a call with an unknown outcome. Histories without the patch recorded any result unchecked. Synchronous,
+ * because a promise would change the order of a task's commands.
  */
 export function resolve(session: Session, request: ResolveRequest): void | Promise<void> {
   checkResolution(session, request)
@@ -173,13 +172,13 @@ export function resolve(session: Session, request: ResolveRequest): void | Promi
   const result = isObject(resolution) && resolution.happened ? { value: resolution.result } : undefined
   if (!result || !patched('resolution-checked')) return recordResolution(session, request)
   return checkShape(session, request, result.value).then(() => {
-    // Meanwhile another client may have resolved it.
+    // In the meantime, another client may have resolved it.
     checkResolution(session, request)
     recordResolution(session, request)
   })
 }
 
-/** Refuses a result that does not match the tool's output schema. If no worker can say, the person's word counts. */
+/** Refuses a result that does not match the tool's output schema. If no worker can check it, pawl accepts the person's statement. */
 async function checkShape({ journal, pacing }: Session, { callId }: ResolveRequest, result: Json): Promise<void> {
   const { state } = journal
   const unknown = unknownOf(state, callId)
@@ -228,7 +227,7 @@ export async function answer(session: Session, request: AnswerRequest): Promise<
   const { journal, pacing } = session
   const { callId, result } = request
   const open = callOf(session, callId)
-  // The answer is checked without the arguments: together they could exceed the limit of an input.
+  // The check omits the arguments, because the two together could exceed the size limit of an input.
   const call = { ...whereOf(open.run, open.call), input: null, resolution: open.call.resolution }
   const checked = await asking(() =>
     pacing.schedule({ ...inputOf({ journal, run: open.run }, call), ...eventsOf(journal), result }, checkAnswer),
@@ -250,7 +249,7 @@ export function checkAnswerRequest(session: Session | undefined, request: Answer
   if (session) waitingCall(session, callId, 'awaiting_answer')
 }
 
-/** A call as a worker resolved it with a person's arguments; `input`: the arguments that a hook substituted, if any. */
+/** A worker's resolution of a call with a person's arguments. `input`: the arguments that a hook substituted, if any. */
 interface ResolvedCall {
   resolution: Resolution
   hooks: readonly HookOutcome[]
@@ -275,7 +274,7 @@ async function resolveWith(session: Session, callId: string, given: Json): Promi
   return { resolution, hooks, input }
 }
 
-/** Has a worker resolve the call with these arguments. Not asynchronous: that would change the order of a task's commands. */
+/** Has a worker resolve the call with these arguments. Synchronous, because a promise would change the order of a task's commands. */
 export function askToResolve(
   { journal, pacing }: Session,
   run: RunState,
@@ -298,7 +297,7 @@ export function resolutionIn(resolved: ResolveToolResult, { resolution: before }
   return inPlaceOf(before, resolved.resolution)
 }
 
-/** An activity that the sender of an update waits for. If it fails, the request fails, not the session. */
+/** Runs an activity that the sender of an update waits for. If it fails, the request fails, not the session. */
 async function asking<T>(activity: () => Promise<T>): Promise<T> {
   try {
     return answerIn(await activity())
@@ -311,7 +310,7 @@ async function asking<T>(activity: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The unknown call with this id. The id comes from outside and may be the name of an inherited property. */
+/** The unknown call with this id. The id comes from a client and may be the name of an inherited property. */
 function unknownOf({ unknown }: SessionState, callId: unknown): UnknownCall | undefined {
   return typeof callId === 'string' && Object.hasOwn(unknown, callId) ? unknown[callId] : undefined
 }
@@ -363,7 +362,7 @@ function checkJson(value: unknown, name: string): void {
     refuse('invalid_request', `\`${name}\` has more than ${numberText(MAX_INPUT_BYTES)} bytes of JSON: shorten it.`)
 }
 
-/** A value that a client sent, as shown in a refusal. It may be anything, of any size. */
+/** Shows a client's value in a refusal. The value may be of any type and size. */
 function named(callId: unknown): string {
   return cutText(JSON.stringify(callId) ?? 'undefined', TEXT_BYTES.name)
 }

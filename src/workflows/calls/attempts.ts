@@ -15,7 +15,6 @@ import {
 import type { FailedAttempt } from '../../session/call-facts.ts'
 import type { LostActivity } from '../activities.ts'
 
-/** Attempts of one model call or tool call. */
 export interface Attempts {
   readonly used: AttemptTally
   /** The reason for giving up the call, if too many attempts were lost. */
@@ -24,13 +23,13 @@ export interface Attempts {
   failed(attempts: readonly FailedAttempt[] | undefined): void
   /** Switches to another model, which has its own retries. */
   fallBack(to: Fallback): void
-  /** Adds a lost attempt; returns its number. Its record says whether another attempt follows, as far as `rule` and the tally show. */
+  /** Adds a lost attempt; returns its number. Its record says whether another attempt follows, judging by `rule` and the tally. */
   lost(lost: LostActivity & { how: 'died' | 'failed' }, rule: RetryRule): number
 }
 
-/** When a lost attempt is the last one. */
+/** Decides whether a lost attempt is the last one. */
 export interface RetryRule {
-  /** More failures end the call. */
+  /** The call ends when it has failed more often than this. */
   maxFailures: number
   /** The attempt may have had an effect that must not be repeated: `verify` or a person decides. */
   isOnce?: boolean
@@ -40,8 +39,8 @@ export interface RetryRule {
 const isPatched = (): boolean => patched('lost-for-good')
 
 /**
- * Starts counting from `used`. For a call that an automatic recovery repeats, `used` has the digest of its failure, if that was unexpected.
- * Calls `record` once for each failed attempt. `saysLast`: whether a lost attempt may be recorded as the last one.
+ * Counts on from `used`. If an automatic recovery repeats the call, `used` has the digest of its failure, provided that was unexpected.
+ * Calls `record` once for each failed attempt. `saysLast`: whether to record that a lost attempt is the last one.
  */
 export function countAttempts(record: (attempt: FailedAttempt) => void, used = noAttempts(), saysLast = isPatched): Attempts {
   function add(attempt: FailedAttempt): void {
@@ -54,7 +53,7 @@ export function countAttempts(record: (attempt: FailedAttempt) => void, used = n
     return unreported >= MAX_UNREPORTED ? `was assigned ${unreported} times to workers that never reported in` : undefined
   }
 
-  /** Asked after the attempt has been counted. */
+  /** Call this after counting the attempt. */
   const isRetryable = ({ maxFailures, isOnce }: RetryRule): boolean =>
     !(isOnce || givenUp() !== undefined || used.failures > maxFailures) || !saysLast()
 

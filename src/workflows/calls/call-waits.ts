@@ -1,20 +1,16 @@
-// What calls wait for that no event says: a worker that has their tool, or the moment at which their outcome is verified. Only for queries.
+// Waits of calls that no event records: for a worker that has the tool, or for the time to verify the outcome. Only queries use them.
 import type { CallWait } from '../../session/watching/waits.ts'
 
-/** A query's answer has a limited size, and a turn may have hundreds of calls. */
+/** The size of a query's answer is limited, and a turn may have hundreds of calls. */
 const SHOWN = 20
 
-/** The waits of a session's calls. */
 export interface CallWaits {
-  /** The call waits for this from now on. */
   begin(callId: string, wait: Pick<CallWait, 'for' | 'reason'> & { forMs?: number }): void
-  /** The call no longer waits. */
   end(callId: string): void
-  /** The first of them. */
+  /** The oldest waits, up to the limit. */
   all(): CallWait[]
 }
 
-/** The waits of one session. */
 export function startCallWaits(): CallWaits {
   const waits = new Map<string, CallWait>()
   return {

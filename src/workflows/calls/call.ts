@@ -24,7 +24,6 @@ export interface Turn {
   inherited: Inheritance
 }
 
-/** A call's position, as in its events. */
 export interface Where {
   run: number
   turn: number
@@ -38,12 +37,11 @@ export interface WorkflowCall extends Where {
   resolution: Resolution
 }
 
-/** The call's position alone. */
 export function whereOf({ run, turn, callId, tool }: WorkflowCall): Where {
   return { run, turn, callId, tool }
 }
 
-/** The common input of the call's activities. */
+/** The input that all of the call's activities share. */
 export function inputOf({ journal, run }: Pick<Turn, 'journal' | 'run'>, call: WorkflowCall): ToolCallInput {
   return toolCallInput(journal.state, { ...run, run: call.run }, call)
 }

@@ -1,5 +1,5 @@
-// Results of `external` calls that arrive after their attempts were abandoned. After a server outage, neither `verify` nor a person should
-// have to answer a question to which the body knows the answer.
+// Results of `external` calls that arrive after their attempts were abandoned. If the body returned its result after a server outage,
+// neither `verify` nor a person has to determine the outcome.
 import { condition } from '@temporalio/workflow'
 import { areCustomEvents } from '../../session/hooks/custom-events.ts'
 import { isTooDeep } from '../../session/json.ts'
@@ -8,15 +8,13 @@ import { areSpendNotes } from '../../session/spending/spend-notes.ts'
 import { recorded, recordReports } from '../recorded.ts'
 import type { Journal } from '../journal.ts'
 
-/** Late results of the calls of one execution. */
 export interface LateResults {
-  /** Accepts a signal's argument; a result that no call waits for is dropped. */
+  /** Accepts a signal's argument; drops a result that no call waits for. */
   receive(raw: unknown, journal: Journal): void
   /** Waits for a result of the call, for at most the given time; undefined if none has come. */
   of(callId: string, waitMs: number): Promise<LateResultSignal | undefined>
 }
 
-/** Starts without late results. */
 export function startLateResults(): LateResults {
   const arrived = new Map<string, LateResultSignal>()
 
@@ -38,7 +36,7 @@ export function startLateResults(): LateResults {
   }
 }
 
-/** Resolves an outcome that was reported to the model or a person as unknown. */
+/** Records the outcome of a call that was reported to the model or a person as unknown. */
 function resolveLate(late: LateResultSignal, journal: Journal): void {
   const { callId } = late
   const { unknown, current } = journal.state

@@ -20,7 +20,7 @@ import { defined } from '../../session/defined.ts'
 /** How many times other builds are tried before the call uses another build's resolution. */
 const ASKS_BEFORE_NEW_RESOLUTION = 4
 
-/** Runs one requested call to its end. `ridden`: the outcome of its first attempt, if that was part of the model call. */
+/** `ridden`: the outcome of the call's first attempt, if the model call included it. */
 export async function runToolCall(turn: Turn, requested: CallState, ridden?: ExecuteToolResult): Promise<void> {
   const { journal, run } = turn
   const { callId, resolution, input = null } = requested
@@ -95,8 +95,8 @@ async function admitted(turn: Turn, requested: CallState, call: WorkflowCall): P
 }
 
 /**
- * Waits briefly for a worker that serves the call. Once the session is in error for it, waits by Temporal's retries, which leave no
- * history.
+ * Waits briefly for a worker that serves the call. Once the session has entered the error, relies on Temporal's retries, which add nothing
+ * to history.
  */
 async function untilServed(turn: Turn, call: WorkflowCall): Promise<void> {
   turn.waits.begin(call.callId, { for: 'worker', reason: `a worker that has the tool "${call.tool}"` })
@@ -185,7 +185,7 @@ async function execute(
         return
       case 'again':
         serving.served()
-        // A read that left its model call need not wait.
+        // A read that could not finish within its model call runs again at once.
         if (isRide && result.afterMs === 0) continue
         if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return failInterrupted()
         continue
@@ -216,7 +216,6 @@ async function execute(
 const INTERRUPTED = 'The run was interrupted; this call did not take effect.'
 const INTERRUPTED_BEGUN = 'The run was interrupted during this call; it may have taken effect.'
 
-/** The progress that the attempts of a call reported. */
 interface ReportedProgress {
   readonly last: Json | undefined
   note(attempt: number, value: Json | undefined): void

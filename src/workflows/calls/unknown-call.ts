@@ -17,7 +17,7 @@ export const UNKNOWN_TO_MODEL =
   'The outcome of this call is unknown: it may or may not have taken effect. It was not repeated and will not be repeated automatically. ' +
   'Do not request it again; tell the user, or check with a read.'
 
-/** Handles an unknown outcome: calls `verify` once the attempt is dead (`lost`: just now), and records the result. */
+/** Calls `verify` once the attempt is dead (`lost`: just now), and records the result. */
 export async function settleUnknown(
   turn: Turn,
   call: WorkflowCall,
@@ -47,7 +47,7 @@ export async function settleUnknown(
   })
 }
 
-/** For a call with the same intent as an earlier one whose outcome is unknown: calls `verify` for the earlier one again. */
+/** Verifies an earlier, identical call with an unknown outcome again, before this one may run. */
 export async function resolveEarlier(turn: Turn, callId: string): Promise<'happened' | 'did_not_happen' | undefined> {
   const { journal, alarms } = turn
   const earlier = journal.state.unknown[callId]
@@ -91,7 +91,7 @@ type VerifyAnswer = VerifyToolResult & { by?: 'worker' }
 const MAY_LIVE = 'its worker was lost, and the attempt may be running until then'
 const MAY_ARRIVE = 'its attempt was lost, and its request may arrive until then'
 
-/** The call's own result, if it arrives within the given time. `why`: what else may happen within it. */
+/** Waits for the call's own result for the given time. `why`: the reason shown for the wait. */
 async function lateVerdict(
   { late, journal, waits }: Turn,
   call: WorkflowCall,
@@ -120,7 +120,7 @@ async function verify(turn: Turn, call: WorkflowCall, attempt: number): Promise<
         return verdict
       }
       how = 'again'
-      // pawl executes nothing without an answer, so a `verify` that cannot be called counts as one that cannot tell.
+      // pawl executes nothing without an answer, so being unable to call `verify` counts as `cannot_tell`.
       if (turn.serving.isGraceOver()) return { kind: 'cannot_tell', message: 'No worker serves the tool.' }
       turn.waits.begin(call.callId, { for: 'worker', reason: `a worker that has the tool "${call.tool}"` })
       await turn.serving.notServed(`the tool "${call.tool}"`)

@@ -1,4 +1,4 @@
-// A step of a run that asks a model. It is rescheduled until it has an answer, fails permanently or is stopped.
+// A step of a run that calls a model. pawl reschedules it until it has an answer, fails permanently or is stopped.
 import { condition, sleep } from '@temporalio/workflow'
 import type { AskModelInput, NoAnswer } from '../../calls/activities.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
@@ -17,7 +17,7 @@ import type { ServingWatch } from '../awaiting-worker.ts'
 /** What ends the step without an answer. */
 export type UnansweredEnd =
   | { end: 'stopped' }
-  /** An assumed cost leaves too little of the budget. */
+  /** Part of the spent amount is an assumed cost, and too little of the budget is left. */
   | { end: 'held_up'; reason: string; raise: BudgetRaise[] | undefined }
   | ({ end: 'failed' } & Failure)
 
@@ -32,9 +32,9 @@ export interface RetriedStep<R extends Result, E> {
   what: string
   attempts: Attempts
   schedule(activities: ReturnType<typeof modelCalls>, input: AskModelInput): Promise<R>
-  /** Records the parts that all results share. */
+  /** Records what all results have in common. */
   note?(result: R): void
-  /** Handles an answer; undefined means that the step is scheduled again. */
+  /** Handles an answer; returns undefined to schedule the step again. */
   answered(result: Exclude<R, NoAnswer>): E | undefined | Promise<E | undefined>
 }
 
@@ -79,7 +79,7 @@ export async function askUntilAnswered<R extends Result, E>(
     if (result.spent && !WITH_COST.includes(result.kind)) {
       journal.append({ type: 'spent', run: number, turn, attempt: attempts.used.attempts + 1, ...result.spent })
     }
-    // The compiler cannot distinguish the kinds of a generic result.
+    // The compiler cannot narrow the kinds of a generic result.
     const none = result as { kind: string } as NoAnswer | { kind: 'an answer' }
     switch (none.kind) {
       case 'failed':
@@ -124,7 +124,7 @@ export async function askUntilAnswered<R extends Result, E>(
       default: {
         serving.served()
         const next = answered(result as Exclude<R, NoAnswer>)
-        // Awaits only what takes time, because another promise would change the order of a task's commands.
+        // Awaits only real promises, because another promise would change the order of a task's commands.
         const end = next instanceof Promise ? await next : next
         if (end !== undefined) return end
         how = 'first'

@@ -7,11 +7,11 @@ import { askUntilAnswered, type UnansweredEnd } from './ask-until-answered.ts'
 import { countAttempts } from '../calls/attempts.ts'
 import type { Failure, Session } from '../open-session.ts'
 
-/** These errors do not concern the compaction: the run fails with them. */
+/** These errors are not about the compaction, so the run fails with them. */
 const OF_THE_RUN: readonly string[] = ['deadline_exceeded', 'stale_watermark', 'budget_exhausted', 'unpriced_model']
 
 /**
- * Compacts the conversation before the model call of `run`'s turn. Returns undefined if the model may be asked, even after a failed
+ * Compacts the conversation before the model call of `run`'s turn. Returns undefined if the model may be called. That includes a failed
  * compaction, unless the provider refused the request.
  */
 export async function compactConversation(session: Session, run: RunState, given: TooLarge): Promise<UnansweredEnd | undefined> {
@@ -45,7 +45,7 @@ function summarisePiece(session: Session, run: RunState, tooLarge: TooLarge): Pr
   })
 }
 
-/** Leaves the conversation unchanged. */
+/** Ends the compaction and leaves the conversation unchanged. */
 function giveUp(
   { journal }: Session,
   { run, turn }: RunState,
@@ -57,6 +57,6 @@ function giveUp(
   journal.append({ type: 'compaction_failed', run, turn, code, reason, tokens, window, ...defined({ forced }) })
   if (!forced) return undefined
   const why = cutText(`The conversation is too long for the model, and it could not be compacted (${code}): ${reason}`, TEXT_BYTES.reason)
-  // A failure that may resolve itself is not a reason to abandon the run.
+  // A transient failure is not a reason to abandon the run.
   return transient ? { end: 'failed', code, reason: why, transient } : { end: 'failed', code: 'context_overflow', reason: why }
 }

@@ -13,9 +13,9 @@ import type { Failure, Session } from '../open-session.ts'
 
 /** How a model call ended; `model_completed` itself is in the journal. */
 export type ModelCallEnd =
-  /** `rides`: the results of reads that ran as part of it. */
+  /** `rides`: the results of reads that ran within the call. */
   | { end: 'completed'; rides: readonly Ride[] }
-  /** A cost that had to be assumed leaves too little of the budget. */
+  /** Part of the spent amount is an assumed cost, and too little of the budget is left. */
   | { end: 'held_up'; reason: string; raise: BudgetRaise[] | undefined }
   | { end: 'stopped'; by?: { hook: string; reason: string } }
   | ({ end: 'failed' } & Failure)
@@ -26,7 +26,7 @@ export function callModel(session: Session, run: RunState): Promise<ModelCallEnd
   const { run: number, turn } = run
   return askUntilAnswered<CallModelResult, ModelCallEnd>(session, run, {
     what: 'model call',
-    // Numbers continue after a recovery, and the budget of retries begins anew.
+    // After a recovery, attempt numbers continue and the retry budget starts over.
     attempts: countAttempts(
       (error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }),
       noAttempts({ attempts: run.modelAttempts, unexpected: journal.state.unexpected }),
@@ -47,7 +47,7 @@ export function callModel(session: Session, run: RunState): Promise<ModelCallEnd
   })
 }
 
-/** A worker of another build may have carried out this history, and made the calls again as activities. */
+/** Another build's worker may have executed this history and repeated the calls as activities. */
 function ridesIn({ rides = [] }: { rides?: readonly Ride[] }): readonly Ride[] {
   return rides.length > 0 && patched('riding-reads') ? rides : []
 }

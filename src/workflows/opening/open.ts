@@ -60,7 +60,7 @@ export async function openSession(start: Start, early: unknown[], opening: Execu
   const coreVersion = coreVersionOf(carried, patched)
   if (carried) return openCarried(carried, coreVersion, opening)
   if (fork) return openFork(start, fork, coreVersion, opening)
-  // Only an execution that assumed the session to be new continues without its state.
+  // Only an execution that took the session for a new one continues without its state.
   const { continuedFromExecutionRunId: mistaken } = workflowInfo()
   const loaded: LoadSessionResult = start.isNew
     ? { found: false }
@@ -109,7 +109,7 @@ async function openCarried(
   return { journal, previous, inherited: continueInheriting(defined({ inherited })) }
 }
 
-/** Loads the calls that a bounded state could not hold. Returns false if the store no longer has them: their run cannot resume. */
+/** Loads the calls that a bounded state could not hold. Returns false if the store no longer has them, so that their run cannot resume. */
 async function fetchCalls({ state, digest }: { state: SessionState; digest: string }, opening: ExecutionOpening): Promise<boolean> {
   const calls: CallState[] = []
   for (let more = lacksCalls(state); more; ) {
@@ -138,7 +138,7 @@ function reportLostCalls(journal: Journal): void {
 }
 
 /**
- * Reopens the session after its workflow was reset: it resumes from the store, as if its workflow had ended. It stores the events of this
+ * Reopens the session after its workflow was reset: it resumes from the store, as if its workflow had ended. Stores the events of this
  * history first, then the remaining ones of the reset execution, so that nothing is repeated or lost.
  */
 export async function reopenSession(
@@ -186,7 +186,7 @@ function beginSession({ unreplayable, ...named }: NamedSession & Succession, cor
   const wrongTags = tagsProblem(named.tags)
   const sound = { agent: named.agent, ...(!wrongContext && { context: named.context }), ...(!wrongTags && { tags: named.tags }) }
   journal.append({ ...started(sound, coreVersion, workflowInfo().originalExecutionRunId), ...defined({ unreplayable }) })
-  // Ignores invalid members, and records each as a rejection.
+  // Invalid members are ignored, and each is recorded as a rejection.
   if (wrongContext) journal.append({ type: 'message_rejected', code: 'invalid_context', reason: wrongContext })
   if (wrongTags) journal.append({ type: 'message_rejected', code: 'invalid_tags', reason: wrongTags })
   return { journal }
@@ -215,7 +215,7 @@ function started(
   }
 }
 
-/** A session whose events can no longer be read. Only its numbering continues. */
+/** Opens a session whose events can no longer be read. Only its numbering continues. */
 function startOver(start: Start, lost: Extract<LoadSessionResult, { lost: true }>, coreVersion: number, { executionId }: Maker): Journal {
   const { seq, digest, run, checkpoint, keysOf, unreplayable } = lost
   const { agent = lost.agent, context, tags } = start
@@ -229,7 +229,7 @@ function startOver(start: Start, lost: Extract<LoadSessionResult, { lost: true }
   return journal
 }
 
-/** Resumes the session where it was, including its run, because only the workflow ended, not the run. */
+/** Resumes the session where it was, including its run: the workflow ended, the run did not. */
 function resumeFrom(
   { state, digest, unreplayable, answers }: Succession & { state: SessionState; digest: string },
   coreVersion: number,
@@ -247,7 +247,7 @@ function resumeFrom(
   }
   const failed = error !== null && error.strategy !== 'automatic'
   if (failed) return journal
-  // The executions that made the calls show their outcomes.
+  // The histories of the executions that made the calls show the outcomes.
   if (unreplayable || answers) return journal
   if (current.phase === 'tools' && current.calls.some((call) => call.status === 'issued')) abandonTurn(journal, current)
   return journal
@@ -264,7 +264,7 @@ function abandonTurn(journal: Journal, run: RunState): void {
   const inFlight = calls.filter((one) => one.status === 'issued').map((call) => ({ ...call }))
   const isExternal = ({ resolution }: CallState): boolean => resolution.effect === 'external'
   for (const call of inFlight.filter(isExternal)) recordEnded(journal, run, call)
-  // Going back to before the answer would also remove messages that a later turn accepted, or this turn's changes to plan and memory.
+  // A rollback to before the answer would also remove messages that a later turn accepted, or this turn's changes to plan and memory.
   if (lastTurn !== undefined || run.planTurn === turn || run.memoryTurn === turn) {
     for (const call of inFlight) if (!isExternal(call)) recordEnded(journal, run, call)
     return
@@ -313,7 +313,7 @@ async function openFork(
   return { journal }
 }
 
-/** Another client may start the session without arguments. Its first message then names the agent and the context. */
+/** Another client may start the session without arguments. The first message then names the agent and the context. */
 async function firstAgent(early: readonly unknown[]): Promise<NamedSession> {
   const isNaming = (raw: unknown): boolean => isObject(raw) && 'agent' in raw && isAgentName(requestOf<MessageSignal>(raw).agent)
   await condition(() => early.some(isNaming))

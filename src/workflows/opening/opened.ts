@@ -3,7 +3,7 @@ import { CancellationScope, condition, currentUpdateInfo, sleep } from '@tempora
 import { refuse, type Session } from '../open-session.ts'
 import type { CurrentExecution } from '../signals.ts'
 
-/** The session, if it is open and no update has to be carried out before those that arrive now. */
+/** The session, if it is open and no earlier update must be carried out first. */
 export function ready({ session }: CurrentExecution): Session | undefined {
   return session?.catchesUp ? undefined : session
 }
@@ -14,8 +14,8 @@ export async function opened(execution: CurrentExecution): Promise<Session> {
   if (!ready(execution)) await CancellationScope.nonCancellable(() => whenOpen(execution))
   const { refused, opening, session, repeated } = execution
   if (update !== undefined && repeated.updates.includes(update))
-    refuse('workflow_reset', 'An operator reset the workflow after this request had been carried out. Check the session.')
-  const { code, reason } = refused ?? opening.trouble ?? { code: 'session_not_found', reason: 'There is no such session: check the id.' }
+    refuse('workflow_reset', 'This request was carried out, and an operator has reset the workflow since. Check the session.')
+  const { code, reason } = refused ?? opening.trouble ?? { code: 'session_not_found', reason: 'There is no such session. Check the id.' }
   return session ?? refuse(code, reason)
 }
 

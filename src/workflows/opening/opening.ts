@@ -14,7 +14,6 @@ const FIRST_PAUSE_MS = 10_000
 const LONGEST_PAUSE_MS = 3_600_000
 
 export interface ExecutionOpening {
-  /** The answer to the query `state` during opening. */
   state(): UnopenedState
   /** Why the session is not open yet, once opening is known to take long. */
   readonly trouble: SessionError | undefined
@@ -44,7 +43,7 @@ export function startOpening(): ExecutionOpening {
       const answer = await active.run(() => activity(how))
       return isSound(answer)
         ? answer
-        : { notYet: { code: 'session_not_loaded', reason: 'The loaded session cannot be decoded: check the workers’ data converter.' } }
+        : { notYet: { code: 'session_not_loaded', reason: 'The loaded session cannot be decoded. Check the workers’ data converter.' } }
     } catch (error) {
       const lost = whyLost(error)
       return lost.how === 'cancelled' ? undefined : { notYet: { code: 'session_not_loaded', reason: lost.message } }
@@ -73,7 +72,7 @@ export function startOpening(): ExecutionOpening {
       }
     },
     recover(request) {
-      if (!trouble) return refuse('not_in_error', 'The session is loading, not in error: there is nothing to recover.')
+      if (!trouble) return refuse('not_in_error', 'The session is loading and not in error, so there is nothing to recover.')
       if (trouble.code === 'execution_unreadable') {
         if (request?.strategy !== 'abandon')
           refuse('recovers_by_itself', `${trouble.reason} To continue without these events, abandon them.`)

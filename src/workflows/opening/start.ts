@@ -3,7 +3,7 @@ import { ApplicationFailure, workflowInfo } from '@temporalio/workflow'
 import { isSessionId, sessionIdOf, workflowIdOf } from '../../session/protocol/protocol.ts'
 import { checkStart, type Start } from '../../session/protocol/start.ts'
 
-/** The start argument of this execution. Fails the workflow if its id is not a session's, because nothing could be recorded. */
+/** The start argument of this execution. Fails the workflow if its id is not a session id, because nothing could be recorded. */
 export function readStart(raw: unknown): Start {
   const { workflowId, continuedFromExecutionRunId } = workflowInfo()
   const sessionId = sessionIdOf(workflowId)

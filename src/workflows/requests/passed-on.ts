@@ -1,5 +1,5 @@
-// Requests that an earlier execution had received, and that the store does not show to be done: this execution carries them out, once, in
-// their order, before what it received itself.
+// Requests that an earlier execution received and that, according to the store, it did not carry out. This execution carries them out once,
+// in their order, before the requests that it received itself.
 import { allHandlersFinished, ApplicationFailure, condition, currentUpdateInfo } from '@temporalio/workflow'
 import type { PriorRequest } from '../../calls/activities.ts'
 import { type RaiseRequest, refusalIn, type RollbackRequest, SIGNALS, UPDATES } from '../../session/protocol/protocol.ts'
@@ -10,10 +10,9 @@ import { opened } from '../opening/opened.ts'
 import { nextStep, type Session } from '../open-session.ts'
 import { cancel, type CurrentExecution, receiveSignal } from '../signals.ts'
 
-/** What carries out an update. `receivedAt`: the newest event when it was received, if that is not the newest one now. */
+/** Carries out an update. `receivedAt`: the newest event when it was received, if that is not the newest one now. */
 export type UpdateAction<A, R> = (open: Session, raw: A, receivedAt?: number) => R | Promise<R>
 
-/** By name. */
 export type Updates = Map<string, UpdateAction<unknown, unknown>>
 
 type PriorSignal = Exclude<PriorRequest, { kind: 'update' }>
@@ -25,21 +24,21 @@ interface PriorUpdate {
   next: PriorSignal[]
 }
 
-/** Updates that need no run, but keep one from starting, or concern the session as it is. */
+/** Updates that need no run. They keep a run from starting, or concern the session as it is. */
 const OF_SESSION: readonly string[] = [UPDATES.pause, UPDATES.unpause, UPDATES.checkpoint]
 
 // Each workflow has its own instance of this module.
 const outcomes = new Map<string, Promise<unknown>>()
 let inProgress = 0
 
-/** Whether every update of this execution is done, and everything that was passed on to it. */
+/** Whether all updates of this execution are done, including those that were passed on to it. */
 export function requestsFinished(): boolean {
   return inProgress === 0 && allHandlersFinished()
 }
 
 /**
- * Carries out what was passed on: signals at once, and updates one after another, once the run that preceded them is where it had been. No
- * other run starts, and the execution's own updates wait, until then.
+ * Carries out the requests that were passed on. Signals are handled at once. Updates follow one by one, as soon as the run before them has
+ * reached the point at which it was. Until then, no other run starts and the execution's own updates wait.
  */
 export function carryOutPassedOn(execution: CurrentExecution, session: Session, updates: Updates, requests: readonly PriorRequest[]): void {
   const due: PriorUpdate[] = []
@@ -75,8 +74,8 @@ function receive(execution: CurrentExecution, one: PriorSignal): void {
 }
 
 /**
- * A rollback lets messages that it removed be sent again with their ids, and discards the stop of the run that it ends: what followed it is
- * received once more, from the first message on. Others were accepted, and count once.
+ * After a rollback, removed messages may be sent again with the same ids, and the stop of the run that it ended is discarded. Therefore,
+ * everything that followed it is received once more, from the first message on. Messages that are still accepted count once.
  */
 function receiveAgain(execution: CurrentExecution, { journal }: Session, { one, next }: PriorUpdate): void {
   if (one.name !== UPDATES.rollback || journal.hasEnded) return
@@ -110,8 +109,8 @@ async function carryOutUpdate(session: Session, updates: Updates, update: PriorU
 }
 
 /**
- * Whether the session has got as far as the update needs, with the messages that came before it and with what the session inherits: a call
- * exists of which a decision speaks, or a message has the run that is to be answered again.
+ * Whether the session has reached the point that the update refers to, with earlier messages and the inherited answers processed: the call
+ * to decide exists, or the message whose answer is to be regenerated has its run.
  */
 function hasCaughtUp(session: Session, update: PriorUpdate, later: readonly PriorUpdate[]): boolean {
   const { journal, inherited, closing } = session
@@ -122,11 +121,11 @@ function hasCaughtUp(session: Session, update: PriorUpdate, later: readonly Prio
   if (closing.wanted?.when === 'now') return true
   const isBefore = ({ seq = 0 }: { seq?: number }): boolean => seq <= update.receivedAt
   if (!state.inbox.some(isBefore)) return true
-  // A pause would keep the run from starting that a later update needs.
+  // A pause would block the run that a later update needs.
   return !(inherited.isAheadOf({ run: state.run + 1, turn: 1 }) || [update, ...later].some(({ one }) => needsRun(one, state)))
 }
 
-/** Whether the update speaks of a run that has not begun. */
+/** Whether the update refers to a run that has not begun. */
 function needsRun({ name, details }: PriorUpdate['one'], { run, checkpoint }: SessionState): boolean {
   if (OF_SESSION.includes(name)) return false
   if (name === UPDATES.raise) return requestOf<Partial<RaiseRequest>>(details).scope !== 'session'
@@ -136,7 +135,7 @@ function needsRun({ name, details }: PriorUpdate['one'], { run, checkpoint }: Se
   return 'run' in target ? target.run > run : target.checkpoint > (checkpoint?.version ?? 0)
 }
 
-/** Carries out an update of a client once the session is open. One that was passed on, and is sent again, is not carried out twice. */
+/** Carries out an update of a client once the session is open. An update that was passed on and is sent again is not carried out twice. */
 export async function carryOutOnce<A, R>(execution: CurrentExecution, raw: A, carryOut: UpdateAction<A, R>): Promise<R> {
   const id = currentUpdateInfo()?.id ?? ''
   const open = await opened(execution)

@@ -8,7 +8,7 @@ import { problemWith } from '../../session/recovery/recovery.ts'
 import { refuse, type Session, stopDetails } from '../open-session.ts'
 import { recover } from './recovery.ts'
 
-/** Why a model call is not made, and the limits that would allow it. */
+/** Why a model call was not made, and the limits that would allow it. */
 interface BudgetHoldUp {
   reason: string
   raise: BudgetRaise[] | undefined
@@ -31,7 +31,6 @@ export function pauseForBudget({ journal, alarms, flushing }: Session, { reason,
 const ASSUMED =
   'A model call died with its worker and orchestrator, so its cost is assumed to be the most that it can be; the provider may have charged less.'
 
-/** Carries out the update. */
 export function raise(session: Session, request: RaiseRequest): RaiseAnswer {
   const { journal, alarms, flushing } = session
   const { scope, ...wanted } = checkedRaise(request)

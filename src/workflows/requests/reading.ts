@@ -3,17 +3,17 @@ import type { Unreadable } from '../../calls/activities.ts'
 import { answerIn, whyLost } from '../activities.ts'
 import { refuse } from '../open-session.ts'
 
-/** How often an activity is tried. Its watermark may come from a rejected task, but the next one does not. */
+/** How often an activity is tried. The first watermark may come from a rejected task, but the next one does not. */
 const ASKS = 3
 
-/** The answer of such an activity once it has read the events. */
+/** Returns the answer of such an activity, or refuses the request if the events cannot be read. */
 export async function readFor<R extends { kind: string }>(read: () => Promise<R | Unreadable>): Promise<R> {
   for (let ask = 1; ; ask++) {
     let answer: R | Unreadable
     try {
       answer = answerIn(await read())
     } catch (error) {
-      // An update that fails with anything but a Temporal failure would fail the task.
+      // If an update throws anything but a Temporal failure, its workflow task fails.
       const lost = whyLost(error)
       return refuse(
         'events_unavailable',

@@ -23,7 +23,7 @@ export function recoverRequestOf(raw: unknown): RecoverRequest {
   return isObject(request) ? (request as RecoverRequest) : refuse('unknown_strategy', STRATEGY_REQUIRED)
 }
 
-/** The update's validator: refuses a request if there is nothing to recover. */
+/** The update's validator: refuses a request when there is nothing to recover. */
 export function checkIsInError(state: SessionState): void {
   const { status, error } = state
   if (status === 'error' && error) return
@@ -31,7 +31,7 @@ export function checkIsInError(state: SessionState): void {
   refuse('not_in_error', `The session is ${status}, not in error: there is nothing to recover. ${instead}`)
 }
 
-/** Whether `regenerate` would accept the newest run: its answer is part of the session, and no effect of it is unknown. */
+/** Whether `regenerate` would accept the newest run: its answer is part of the session, and the outcomes of all its effects are known. */
 function isRepeatable({ run, lastMessageId, unknown }: SessionState): boolean {
   return lastMessageId?.startsWith(`m_${run}_`) === true && Object.values(unknown).every((call) => call.run !== run)
 }
@@ -115,7 +115,6 @@ function optionsOf(state: SessionState): string {
   return options.filter((option) => option !== 'manual').join(', ')
 }
 
-/** Whether the request selects calls of the failed turn. */
 export function choosesCalls(state: SessionState, request: RecoverRequest): boolean {
   return strategyOf(state, request) === 'selective'
 }

@@ -42,8 +42,8 @@ export async function recoverRestoring(session: Session, request: RecoverRequest
 }
 
 /**
- * Carries out an automatic recovery. If it restores something, it waits until that can be read. If something else happens first, it
- * returns `overtaken`.
+ * Carries out an automatic recovery. If it restores something, waits until that can be read. Returns `overtaken` if something else happens
+ * first.
  */
 export async function recoverAutomatically(session: Session, strategy: RecoveryStrategy): Promise<'recovered' | 'overtaken'> {
   const { journal, stopping } = session
@@ -55,7 +55,9 @@ export async function recoverAutomatically(session: Session, strategy: RecoveryS
   return 'recovered'
 }
 
-/** What it restores. Undefined if that cannot be found; the recovery then restores nothing, so that the session can continue. */
+/**
+ * The values to restore. If they cannot be found, returns undefined and the recovery restores nothing, so that the session can continue.
+ */
 async function keptUnless(overtaken: () => boolean, input: FindKeptInput): Promise<PlanAndMemory | undefined | 'overtaken'> {
   const search = new CancellationScope()
   const answer = search.run(() => findKeptUntilStored(input)).then(answerIn, (error: unknown) => void whyLost(error))

@@ -1,4 +1,4 @@
-// Updates that move a session: checkpoints on request, rollbacks, and the beginnings of forks.
+// The updates for going back: checkpoints on request, rollbacks, and the starting points of forks.
 import { condition } from '@temporalio/workflow'
 import type { FindPlaceInput } from '../../calls/activities.ts'
 import type { EventOf } from '../../session/events.ts'
@@ -61,7 +61,7 @@ export async function rollBack(
   })
 }
 
-/** Answers the newest run's messages again, under the same intent. Replays effects that this run completed. */
+/** Answers the newest run's messages again, under the same intent. Effects that the run completed are replayed. */
 export async function regenerate(session: Session, request: RegenerateRequest): Promise<RegenerateAnswer> {
   const { journal } = session
   return held(session, async () => {
@@ -98,7 +98,7 @@ function repeatable({ current, unknown }: SessionState, { again, effects }: Plac
 type Place = Awaited<ReturnType<typeof placeOf>>
 
 /**
- * How long a rollback waits for the store before it answers, so that a message that is sent again finds no trace of its first run there.
+ * How long a rollback waits for the store before it answers. By then, a message that is sent again finds no trace of its first run there.
  */
 const STORED_WITHIN_MS = 2_000
 
@@ -127,7 +127,7 @@ async function rewindTo(
   return event
 }
 
-/** Finds where a fork begins: at a target, even in a past that a rollback has archived, or at the session's head. */
+/** Finds where a fork begins: at a target, even in an archived part of the session, or at the session's head. */
 export async function forkPoint(session: Session, request: ForkRequest): Promise<ForkPoint> {
   const { interrupt } = request
   const target = request.target === undefined ? undefined : (targetIn(request.target) ?? refuse('invalid_target', TARGET_REQUIRED))

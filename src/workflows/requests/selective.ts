@@ -67,7 +67,7 @@ function carryOut(journal: Journal, request: RecoverRequest, found: ReadonlyMap<
   const run = journal.state.current
   const choice = choiceIn(request)
   if (!run || !choice) return
-  // Its outcome may have been resolved since the call was read.
+  // A person may have resolved its outcome since the call was read.
   const calls = run.calls.map((call) => ({ ...call, ...found.get(call.callId), status: call.status }))
   const events = eventsOfChoice(run, calls, choice, { ...textOf(request, 'by'), ...textOf(request, 'reason') })
   for (const event of events) journal.append(event)
