@@ -1,16 +1,17 @@
-// Attempts of a call: how lost ones are recorded, how all are counted, and how many may be lost before pawl gives up the call.
+// Attempts of a call: how lost attempts are recorded, how all attempts are counted, and how many may be lost before pawl gives up on the
+// call.
 import { defined } from './defined.ts'
 import type { Cost } from './spending/spend.ts'
 import type { FailedAttempt } from './call-facts.ts'
 import type { Json } from './json.ts'
 import { assumedCost, type Reservation } from './spending/reservation.ts'
 
-/** pawl gives up a call after this many attempts died with their worker. */
+/** pawl gives up on a call after this many attempts have died with their worker. */
 export const MAX_DEATHS = 5
 
 /**
- * pawl gives up a call after the server assigned this many of its attempts to processes that never reported in. Ten polls of a frozen or
- * dead process stay in the server's queue for about a minute, and the server may assign an attempt to each.
+ * pawl gives up on a call after the server has assigned this many of its attempts to processes that never reported in. Ten polls of a
+ * frozen or dead process stay in the server's queue for about a minute, and the server may assign an attempt to each.
  */
 export const MAX_UNREPORTED = 50
 
@@ -20,13 +21,15 @@ const UNREPORTED = 'not_begun'
 /** The class of an attempt at a read that did not end as part of the model call. */
 const LEFT_MODEL_CALL = 'LeftModelCall'
 
-/** A read's first attempt, as part of the model call, that has no result: the next one follows at once and does not count as a retry. */
+/**
+ * A read's first attempt that was part of a model call and has no result. The next attempt follows at once and does not count as a retry.
+ */
 export function leftModelCall(why: string, worker: string): FailedAttempt {
   const message = `${why} The call continues on its own.`
   return { attempt: 1, class: LEFT_MODEL_CALL, message, retryable: true, nextDelayMs: 0, worker }
 }
 
-/** The lost attempt as a row of `errors`. `report`: the last one of the activity, if there was one. */
+/** The lost attempt as a row of `errors`. `report`: the activity's last report, if there was one. */
 export function lostAttempt(
   attempt: number,
   report: Pick<AttemptReport, 'attempt' | 'worker' | 'reserved' | 'spent'> | undefined,
@@ -50,7 +53,7 @@ export function lostCost({ reserved, spent = reserved && assumedCost(reserved) }
 export interface AttemptTally {
   /** Attempts made; the next one's number is one higher. */
   attempts: number
-  /** Attempts that threw: they count against the retry budget. For a model call, only those of the model that is being tried. */
+  /** Attempts that threw and count against the retry budget. For a model call, only those of the model being tried. */
   failures: number
   /** Attempts that died with their worker. */
   deaths: number
@@ -64,9 +67,9 @@ export interface AttemptTally {
 
 /** The models of an agent that a call has given up on. */
 export interface Fallback {
-  /** How many: the next model is this one of the agent's `fallback`, counted from 1. */
+  /** How many models were given up on. The next model is the one at this position in the agent's `fallback`, counted from 1. */
   at: number
-  /** The first of their failures that may resolve itself. The run reports it if the last model fails permanently. */
+  /** The first of their transient failures. The run reports it if the last model fails permanently. */
   transient?: { code: string; reason: string }
 }
 
@@ -99,8 +102,8 @@ export function addAttempt(tally: AttemptTally, attempt: FailedAttempt): boolean
 }
 
 /**
- * Counts how an attempt ended, in place. Neither the `neighbour` of a call for which its worker was killed nor a read that left its model
- * call counts against its own call.
+ * Counts how an attempt ended, in place. An attempt does not count against its call if it was the `neighbour` of a call for which the
+ * worker was killed, or a read that left its model call.
  */
 export function countFate(tally: AttemptTally, fate: ReturnType<typeof fateOf>): void {
   if (fate === 'death') tally.deaths += 1
@@ -113,7 +116,7 @@ export function hasDiedTooOften({ deaths }: AttemptTally): boolean {
   return deaths >= MAX_DEATHS
 }
 
-/** Whether an attempt of the call was lost: an executor may have died because of what that attempt did. */
+/** Whether an attempt of the call was lost, so that it may have caused an executor's death. */
 export function followsLoss({ deaths, unreported = 0 }: AttemptTally, failed: readonly FailedAttempt[]): boolean {
   return deaths + unreported > 0 || failed.some((attempt) => fateOf(attempt) !== 'failure')
 }
@@ -143,7 +146,7 @@ export interface AttemptReport {
   progress?: Json
   /** For a model call under a budget: the amount reserved before its request was sent. */
   reserved?: Reservation | undefined
-  /** The call's cost, if it was seen before its executor died. */
+  /** The cost of the call, if it was reported before the executor died. */
   spent?: Cost
 }
 

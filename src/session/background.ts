@@ -1,4 +1,4 @@
-// What is known about a session when an event happens, besides the event itself. For the log, which has no session state.
+// What the log knows about a session besides an event itself, because the log has no session state.
 import type { Usage } from './content.ts'
 import { defined } from './defined.ts'
 import type { SessionState } from './state.ts'

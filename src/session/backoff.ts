@@ -1,10 +1,11 @@
-// How long to wait before another attempt. Always a bounded number, because any other timer would make the workflow task fail forever.
+// How long to wait before another attempt. The wait is always a bounded number, because a timer with any other value would make the
+// workflow task fail over and over.
 import { LONGEST_MS } from './duration.ts'
 
 const LONGEST_BACKOFF_MS = 60_000
 /** After this many doublings, every delay exceeds the bound and is still a finite number. */
 const MAX_DOUBLINGS = 30
-/** Replaces an invalid wait. */
+/** Used in place of an invalid wait. */
 const SOME_WAIT_MS = 1_000
 
 /** Milliseconds before retry number `retry` (from 1): doubled each time, a minute at most. */
@@ -25,13 +26,13 @@ function waitMs(asked: unknown): number | undefined {
 /** A longer requested wait is a mistake, such as a date in another unit. */
 export const LONGEST_ASKED_MS = 86_400_000
 
-/** The milliseconds that a failure asks to wait; undefined if the value is not a valid wait, or is longer than a day. */
+/** The wait in milliseconds that a failure requests; undefined if the value is invalid or longer than a day. */
 export function askedWaitMs(asked: unknown): number | undefined {
   const ms = waitMs(asked)
   return ms !== undefined && ms <= LONGEST_ASKED_MS ? ms : undefined
 }
 
-/** The length of a workflow timer, in milliseconds. A worker requested it and may run another build, so any value is possible. */
+/** The length of a workflow timer, in milliseconds. Any value is possible, because the worker that requested it may run another build. */
 export function timerMs(asked: unknown): number {
   return Math.min(Math.max(1, waitMs(asked) ?? SOME_WAIT_MS), LONGEST_MS)
 }

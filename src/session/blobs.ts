@@ -14,7 +14,9 @@ export interface Blob {
   json: string
 }
 
-/** Creates a blob from a value. `begins`: its text as people and models read it. `sha256`: computes the hex digest of UTF-8 text. */
+/**
+ * Creates a blob from a value. `begins`: the value's text as people and models read it. `sha256`: computes the hex digest of UTF-8 text.
+ */
 export function blobOfJson(value: Json, begins: string, sha256: (text: string) => string): Blob {
   const json = JSON.stringify(value)
   return {

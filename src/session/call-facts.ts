@@ -33,8 +33,8 @@ export interface FailedAttempt {
   /** For a model call under a budget: its cost. Absent: it cost nothing. */
   spent?: Cost
   /**
-   * Set if the error does not say whether another attempt may help: a digest of its class, its code and where it was thrown. If the next
-   * attempt has the same digest, the error is permanent.
+   * Set if the error does not say whether another attempt may help: a digest of its class, its code and the place where it was thrown. If
+   * the next attempt has the same digest, the error is permanent.
    */
   unexpected?: string
 }

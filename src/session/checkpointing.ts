@@ -1,4 +1,4 @@
-// When a checkpoint is due, decided from the events alone by the policy of the newest turn's agent. A checkpoint marks a point between
+// Decides when a checkpoint is due, from the events alone and by the policy of the newest turn's agent. A checkpoint marks a point between
 // turns, so a request within a turn waits in the state until the turn has closed.
 import { defined } from './defined.ts'
 import type { CheckpointPolicy, CheckpointTrigger } from './agent-facts.ts'
@@ -7,8 +7,8 @@ import { jsonBytes } from './json.ts'
 import type { CheckpointDue, SessionState } from './state.ts'
 
 /**
- * Bytes of JSON of the reasons that a state keeps, because it is bounded. Any single reason of 1,000 characters fits, and the events have
- * all of them.
+ * How many bytes of reasons, as JSON, a state keeps. The size of a state is bounded. Any single reason of 1,000 characters fits, and the
+ * events have all reasons.
  */
 const REASONS_BYTES = 6_100
 
@@ -40,11 +40,11 @@ function requestIn({ facts }: SessionState, event: SessionEvent): CheckpointDue 
 }
 
 /**
- * The checkpoint to make after `event`, which `state` has already folded; undefined if none is due here. `isTime`: the interval of a
- * policy by time (`everyMs`) has passed.
+ * The checkpoint to make after `event`, which `state` has already folded; undefined if none is due here. `isTime`: whether the interval of
+ * a policy by time (`everyMs`) has passed.
  */
 export function checkpointAfter(state: SessionState, event: SessionEvent, isTime: boolean): CheckpointDue | undefined {
-  // A recovery has finished going back once it has ended.
+  // A recovery has gone back completely only once it has ended.
   if (event.type === 'checkpoint_made' || event.type === 'recovery_started' || isTurnOpen(state)) return undefined
   const { reasons: requested = [], by } = state.checkpointDue ?? {}
   const ofTurn = endsTurn(state, event) ? reasonOfTurn(state, event, isTime) : undefined

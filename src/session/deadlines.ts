@@ -6,9 +6,9 @@ import type { QueuedMessage, RunState, SessionState } from './state.ts'
 /** A moment by which a run must have ended. The name identifies it, because its time may differ on a replay. */
 export interface Deadline {
   name: string
-  /** In milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   at: number
-  /** Why a run that is still in progress then fails. */
+  /** Why a run fails that is still in progress then. */
   reason: string
 }
 
@@ -19,10 +19,10 @@ export const TOO_LATE = {
   session: (limitMs: number): string => `The session is older than its limit of ${numberText(limitMs)} ms (sessionLimits.deadline).`,
 } as const
 
-/** How many of the queued messages are watched at a time, because each one costs a timer in each execution. */
+/** How many queued messages are watched at a time. Each one costs a timer in each execution. */
 const WATCHED = 20
 
-/** When the run's time began, moved later by the time it was paused. An automatic restart grants no extra time. */
+/** When the run's time began, plus the time for which it was paused. An automatic restart grants no extra time. */
 export function countsFrom({ since, startedAt, pausedMs = 0 }: RunState): number {
   return (since ?? startedAt) + pausedMs
 }
@@ -36,7 +36,7 @@ export function deadlinesOf({ createdAt, facts }: SessionState, run: RunState): 
     deadlines.push({ name: `deadline ${run.run} ${deadlineMs}`, at: countsFrom(run) + deadlineMs, reason: TOO_LATE.run(deadlineMs) })
   }
   if (deadline) deadlines.push(ofMessage(deadline.seq, deadline.at))
-  // A run gets the session's limits, like its own, from the worker that serves it, because an outdated limit must not end the run.
+  // Like its own limits, a run gets the session's limits from the worker that serves it, because an outdated limit must not end the run.
   const sessionMs = limits && facts?.sessionLimits?.deadlineMs
   if (sessionMs !== undefined) {
     deadlines.push({ name: `deadline of the session ${sessionMs}`, at: createdAt + sessionMs, reason: TOO_LATE.session(sessionMs) })

@@ -13,7 +13,7 @@ import type { CallState, QueuedMessage, RunState, SessionError, SessionState } f
 
 /** The next step of a session. */
 export type SessionStep =
-  /** Nothing to do until a message, a decision or an alarm arrives. */
+  /** There is nothing to do until a message, a decision or an alarm arrives. */
   | { do: 'wait' }
   | { do: 'start_run'; run: number; message: QueuedMessage }
   | { do: 'start_turn'; run: number; turn: number; takes: string[] }
@@ -65,7 +65,7 @@ export function decide(state: SessionState, due: Due): SessionStep {
   const { current: run, error } = state
   if (state.status === 'error' && error && error.strategy !== 'automatic') {
     if (!leavesByItself(error)) return afterError(state)
-    // The message may succeed where the old turn failed, and its sender is waiting for an answer.
+    // A turn with the new message may succeed where the old turn failed, and the sender is waiting for an answer.
     const isJoined = run !== null && mayJoin(run, error) && takesOf(state, run, due).length > 0
     return isJoined || due.recovery(error) ? { do: 'recover', strategy: error.strategy } : { do: 'wait' }
   }
@@ -90,7 +90,7 @@ export function decide(state: SessionState, due: Due): SessionStep {
   }
 }
 
-/** Whether the recovery ends with a turn that accepts the queued messages. Otherwise they would start one attempt after another. */
+/** Whether the recovery leads to a turn that accepts the queued messages. If not, the messages would start one attempt after another. */
 function mayJoin({ phase }: RunState, { strategy }: SessionError): boolean {
   return strategy !== 'continue_run' || phase === 'model' || phase === 'turn_due'
 }
@@ -112,14 +112,17 @@ function deadlineExceeded(state: SessionState, run: RunState, due: Due): { code:
   return passed && { code: 'deadline_exceeded', reason: passed.reason }
 }
 
-/** The queued messages that the run's next turn accepts: those up to the first whose deadline has passed, which would end the run. */
+/**
+ * The queued messages that the run's next turn accepts: those before the first one whose deadline has passed, because that one would end
+ * the run.
+ */
 function takesOf(state: SessionState, run: RunState, due: Due): string[] {
   const hasPassed = (message: QueuedMessage): boolean => {
     const deadline = deadlineOf(message)
     return deadline !== undefined && due.deadline(deadline)
   }
   const opener = run.turn === 0 ? state.inbox.find(({ messageId }) => messageId === run.messageId) : undefined
-  // The run ends at once, and the other messages open the next one.
+  // The run ends at once, and the other messages open the next run.
   if (opener && (hasPassed(opener) || deadlineExceeded(state, run, due))) return [opener.messageId]
   const first = state.inbox.findIndex(hasPassed)
   return state.inbox.slice(0, first < 0 ? undefined : first).map(({ messageId }) => messageId)

@@ -1,4 +1,4 @@
-// Omits optional members instead of setting them to `undefined`, because JSON and `exactOptionalPropertyTypes` both make that distinction.
+// Omits optional members instead of setting them to `undefined`. JSON and `exactOptionalPropertyTypes` both distinguish the two.
 
 /** The members that have a value, in order: `{ ...defined({ by, reason }) }`. */
 export function defined<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {

@@ -8,9 +8,9 @@ const TIME = /^\{"v":1,"seq":\d+,"at":(\d+),/
 const WITH_DUE_TIME = new Set(['approval_requested', 'answer_requested', 'error_entered'])
 
 /**
- * The digest after the event `json`, given the digest before it. 128 bits, hex.
- * The digest omits times. A task that was rejected and repeated makes the same events at another time. The SDK may also give a task and its
- * replay different times, because it replays a task without commands together with a following one that has an update.
+ * The digest after the event `json`, given the digest before it. 128 bits, hex. The digest omits times, because a task that was rejected
+ * and repeated makes the same events at another time. The SDK may also give a task and its replay different times: it replays a task
+ * without commands together with the next one that has an update.
  */
 export function nextDigest(prev: string, json: string): string {
   return bytesToHex(sha256(utf8ToBytes(prev + timeless(json))).subarray(0, 16))

@@ -5,12 +5,12 @@ import type { Json } from './json.ts'
 import { defined } from './defined.ts'
 import { cutText } from './protocol/texts.ts'
 
-/** An effect, and the `seq` of the event that says its current status. */
+/** An effect, and the `seq` of the event that determined its current status. */
 export interface NotedEffect extends EffectReport {
   seq: number
   /** The `seq` of its first outcome. */
   since: number
-  /** The beginning of its arguments, as JSON; absent: the events do not contain the call's `tool_issued`. */
+  /** The beginning of its arguments, as JSON; absent if the events do not contain the call's `tool_issued`. */
   args?: string
 }
 
@@ -75,7 +75,7 @@ function beginningOf(args: Json): string {
   try {
     return cutText(JSON.stringify(args), ARGS_BYTES)
   } catch {
-    // Nested too deep for the stack.
+    // The arguments are nested too deep for the stack.
     return '…'
   }
 }

@@ -3,7 +3,7 @@
 /** An error of pawl. `code` is stable across releases; `message` ends with what to do next. */
 export class PawlError extends Error {
   override readonly name: string = 'PawlError'
-  /** Stable, snake_case; what programs branch on. */
+  /** Stable, in snake_case. Programs branch on it. */
   readonly code: string
 
   constructor(code: string, message: string, options?: { cause?: unknown }) {

@@ -1,7 +1,7 @@
 // The names of all events, for checking what callers pass.
 import type { EventType } from './events.ts'
 
-/** A record, so that the compiler reports a missing type. */
+/** This is a record, so that the compiler reports a missing type. */
 const ALL: Record<EventType, true> = {
   session_started: true,
   session_resumed: true,

@@ -1,4 +1,4 @@
-// The ids of calls, requests and messages, which follow from where they stand in the session.
+// The ids of calls, requests and messages, which are derived from their positions in the session.
 
 /** pawl's own id of a tool call: the position of its request, plus its generation if it was made again. */
 export function callIdOf(run: number, turn: number, index: number, generation = 1): string {
@@ -6,7 +6,7 @@ export function callIdOf(run: number, turn: number, index: number, generation = 
   return generation === 1 ? request : `${request}#${generation}`
 }
 
-/** The id of the model's request, which is that of the call's first generation. The model sees this id. */
+/** The id of the model's request, which is the id of the call's first generation. The model sees this id. */
 export function requestIdOf(callId: string): string {
   return callId.split('#', 1)[0] ?? callId
 }

@@ -1,4 +1,4 @@
-// Events without their contents. They keep what shows where they belong, so that readers can survey a whole session in little memory.
+// Events without their contents. They keep ids and positions, so that readers can survey a whole session in little memory.
 import type { SessionEvent } from './events.ts'
 
 /** Texts of people, models and tools. Their first character stays, because an empty text may mean something else. */
@@ -6,7 +6,7 @@ const TEXTS = new Set(['content', 'text', 'thinking', 'signature', 'data', 'summ
 /** JSON of users' code. */
 const PAYLOADS = new Set(['value', 'input', 'metadata', 'context', 'data', 'args', 'output'])
 
-/** The event without contents: with its members, ids and numbers, and as many blocks. */
+/** The event without contents. It keeps its members, ids, numbers, and the number of blocks. */
 export function lightOf<E extends SessionEvent>(event: E): E {
   return Object.fromEntries(Object.entries(event).map(([name, value]) => [name, light(value, name)])) as unknown as E
 }

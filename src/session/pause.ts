@@ -20,7 +20,7 @@ export function unpause(state: SessionState, { at }: EventOf<'session_unpaused'>
   if (paused && current) current.pausedMs = (current.pausedMs ?? 0) + Math.max(0, at - Math.max(paused.at, current.since ?? 0))
 }
 
-/** A session that was about to close stays open if something arrives. While it is paused, no run starts that could reopen it. */
+/** Keeps a session open that was about to close when something arrives. While it is paused, no run starts that could reopen it. */
 export function stayOpen(session: { status: SessionStatus; error: object | null }): void {
   if (session.status === 'closed') session.status = session.error ? 'error' : 'idle'
 }

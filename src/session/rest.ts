@@ -1,4 +1,5 @@
-// Whether a run rests: no step is in progress, and none begins until a person intervenes or the error that it failed with ends.
+// Whether a run rests. A resting run has no step in progress, and none begins until a person intervenes or the error that it failed with
+// ends.
 import { decide, type Due } from './decide.ts'
 import type { SessionState } from './state.ts'
 
@@ -6,9 +7,9 @@ import type { SessionState } from './state.ts'
 const NOTHING_DUE: Due = { call: () => false, deadline: () => false, recovery: () => false }
 
 /**
- * Whether the session's run rests: in an error, for a person's decision, or in a pause. A client's answer is usually a step of a program,
- * which takes no longer than a tool, so a run that waits only for clients does not rest. During a pause, a model call may still be in
- * progress.
+ * Whether the session's run rests: because of an error, a pause, or a decision that a person must make. A client's answer is usually a step
+ * of a program, which takes no longer than a tool, so a run that waits only for clients does not rest. During a pause, a model call may
+ * still be in progress.
  */
 export function rests(state: SessionState): boolean {
   const { current: run, status, paused } = state

@@ -1,10 +1,9 @@
-// The commands that pawl suggests to people, by purpose. test/integration/suggestions.test.ts runs each in the situation that prints
-// it, and test/unit/suggestions.test.ts fails if a text of pawl names another one.
+// The commands that pawl suggests to people, by purpose. test/integration/suggestions.test.ts runs each command in the situation in which
+// it is printed, and test/unit/suggestions.test.ts fails if any text of pawl names another command.
 import type { RecoveryStrategy } from './agent-facts.ts'
 import type { SessionError } from './state.ts'
 import type { BudgetRaise } from './spending/spend.ts'
 
-/** A session, and a call of it. */
 interface OfCall {
   session: string
   callId: string
@@ -75,7 +74,7 @@ export interface WayOut {
 export function waysOut(session: string, error: Pick<SessionError, 'code' | 'strategy' | 'options' | 'raise'>): WayOut[] {
   const { code, strategy, options = [], raise = [] } = error
   if (strategy === 'automatic') return []
-  // Any attempt without a higher limit, or with the same context, fails again.
+  // Without a higher limit, or with the same context, any attempt would fail again.
   if (raise.length > 0) return [...raise.map((one) => suggested(SUGGESTIONS.raise({ session, ...one }))), abandoned(session)]
   if (code === 'invalid_context') return [suggested(SUGGESTIONS.recover({ session, strategy: 'abandon' }))]
   return options

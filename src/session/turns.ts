@@ -6,7 +6,7 @@ export function turnsOf({ turn, lastTurn = turn }: RunState): number {
   return lastTurn
 }
 
-/** How many of them count towards `maxTurns`. */
+/** How many of the run's turns count towards `maxTurns`. */
 export function modelCallsOf(run: RunState): number {
   return turnsOf(run) - (run.unanswered ?? 0)
 }

@@ -2,7 +2,6 @@
 
 const ASK_EVERY_MS = 60_000
 
-/** A key that may change. */
 export interface ChangingKey {
   /** The newest key, if there is one. */
   newest(): { apiKey?: string }

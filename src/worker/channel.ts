@@ -1,9 +1,8 @@
-// Messages over a stream: each one is a frame of its length and its structured clone. Buffers are passed on unparsed.
+// Messages over a stream: each frame holds the length of the message and its structured clone. Buffers are passed on unparsed.
 import { AsyncResource } from 'node:async_hooks'
 import type { Socket } from 'node:net'
 import { deserialize, serialize } from 'node:v8'
 
-/** One end of a channel. */
 export interface Channel<In, Out> {
   /** Messages to a closed end are dropped. */
   send(message: Out): void
@@ -13,10 +12,9 @@ export interface Channel<In, Out> {
 }
 
 const HEADER_BYTES = 4
-/** Larger frames are not ours. */
+/** No valid frame is larger. */
 const MAX_FRAME_BYTES = 1_000_000_000
 
-/** A channel over a socket. */
 export function socketChannel<In, Out>(socket: Socket): Channel<In, Out> {
   let listener: (message: In) => void = () => undefined
   let closed: (broken?: Error) => void = () => undefined
@@ -97,13 +95,13 @@ function frames(onFrame: (frame: Buffer) => void): (chunk: Buffer) => void {
   }
 }
 
-/** Two ends in one process, which never close. Messages are passed on unchanged, but never within the call that sends them. */
+/** Two channel ends in one process, which never close. Messages are passed on unchanged, but never within the call that sends them. */
 export function loopback<A, B>(): [Channel<A, B>, Channel<B, A>] {
   type End<In> = { listener(message: In): void }
   const ends: [End<A>, End<B>] = [{ listener: () => undefined }, { listener: () => undefined }]
   const endOf = <In, Out>(own: End<In>, other: End<Out>): Channel<In, Out> => ({
     send: (message) => queueMicrotask(() => other.listener(message)),
-    // In its own async context, like a message of another process: the sender's context must not leak.
+    // Runs in its own async context, like a message of another process, because the sender's context must not leak.
     onMessage: (listener) => {
       own.listener = AsyncResource.bind(listener)
     },

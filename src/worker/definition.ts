@@ -37,21 +37,21 @@ export function defineWorker<const A extends readonly Agent[]>(
 }
 
 /**
- * Checks that there are agents, each with its own name; returns the input. `caller`: the function that the user passed it to.
+ * Checks that there are agents and that their names differ; returns the input. `caller`: the function that the user called.
  * @throws DeclarationError `no_agents`, `duplicate_agent`; `invalid_worker` for what defineAgent() did not return.
  */
 export function checkAgents<D extends WorkerDefinition>(definition: D, caller: 'createWorker' | 'defineWorker'): D {
   const names = new Set<string>()
   for (const [n, agent] of (definition.agents ?? []).entries()) {
     if (!((agent as Partial<Agent> | undefined)?.tools instanceof Map))
-      throw new DeclarationError('invalid_worker', `${caller}: \`agents[${n}]\` is not an agent: create it with defineAgent().`)
+      throw new DeclarationError('invalid_worker', `${caller}: \`agents[${n}]\` is not an agent. Create it with defineAgent().`)
     if (names.has(agent.name)) {
-      throw new DeclarationError('duplicate_agent', `Two agents are named "${agent.name}": rename one.`)
+      throw new DeclarationError('duplicate_agent', `Two agents are named "${agent.name}". Rename one.`)
     }
     names.add(agent.name)
   }
   if (names.size === 0) {
-    throw new DeclarationError('no_agents', `The worker serves no agents: pass at least one to ${caller}({ agents: [ … ] }).`)
+    throw new DeclarationError('no_agents', `The worker serves no agents. Pass at least one to ${caller}({ agents: [ … ] }).`)
   }
   return definition
 }

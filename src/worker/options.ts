@@ -1,6 +1,6 @@
 // The options and events of workers and supervisors.
 import type { DataConverter } from '@temporalio/common'
-// Not from '@temporalio/worker' itself: the types of its Worker do not compile with the types of Node 26, and callers may check them.
+// Not from '@temporalio/worker' itself: the types of its Worker do not compile with Node 26's types, and callers may have them checked.
 import type { NativeConnection } from '@temporalio/worker/lib/connection.js'
 import type { WorkerInterceptors } from '@temporalio/worker/lib/interceptors.js'
 import type { WorkerTuner } from '@temporalio/worker/lib/worker-tuner.js'
@@ -136,7 +136,7 @@ export type SupervisorEvent =
   /** A call that a dead executor held is running again (or is being verified), `ms` after the death. */
   | { event: 'call_resumed'; pid: number; sessionId: string; call: string; ms: number }
   | { event: 'orchestrator_started'; pid: number }
-  /** It polls. */
+  /** The orchestrator polls. */
   | { event: 'orchestrator_ready'; pid: number }
   | ({ event: 'orchestrator_died' } & ProcessDeath)
 

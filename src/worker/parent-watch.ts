@@ -1,5 +1,5 @@
-// Ends this process when its parent is gone, or when a body is overdue and nothing else can end it, whatever the main thread does: a blocked
-// event loop cannot see that its channel has closed, or what the time is.
+// Ends this process when its parent is gone, or when a body is overdue and nothing else can end it. It works whatever the main thread does:
+// a blocked event loop sees neither that its channel has closed nor what time it is.
 import { Worker as Thread } from 'node:worker_threads'
 import { OVERDUE_GRACE_MS } from '../session/overdue.ts'
 
@@ -7,15 +7,16 @@ import { OVERDUE_GRACE_MS } from '../session/overdue.ts'
 export const PARENT_PIPE = 4
 
 /**
- * For how long a vouch of the orchestrator counts. It vouches once a second, and only until 7 s after the newest heartbeat that the server
- * has confirmed. An overdue body therefore ends at most 11 s after that, and it is verified 15 s and its timeout after it at the earliest.
+ * How long a vouch from the orchestrator is valid. The orchestrator vouches once a second, and stops 7 s after the newest heartbeat that
+ * the server has confirmed. An overdue body therefore ends at most 11 s after that heartbeat. Its call is verified at the earliest 15 s
+ * plus its timeout after it.
  */
 const VOUCHED_MS = 4_000
 const CHECK_EVERY_MS = 250
 
 /**
- * Plain JavaScript in text: a thread with a file of its own would load the TypeScript loader, too, where that is in use.
- * It kills the process group, because a body's child processes would otherwise continue the effect.
+ * Plain JavaScript as text, because a thread with its own file would also load the TypeScript loader where one is in use. It kills the
+ * process group, because a body's child processes would otherwise continue the effect.
  */
 const WATCH = `
   const end = ${endGroup}
@@ -40,9 +41,9 @@ const WATCH = `
 `
 
 /**
- * The `external` bodies of this process. One that runs for longer than its timeout and a grace period ends the process, unless its
- * orchestrator vouches that the server still counts the attempt as alive: then the orchestrator decides. Without that, the parent and the
- * orchestrator are frozen or gone, or the attempt is lost, and another worker is about to verify the call.
+ * The `external` bodies of this process. A body that runs longer than its timeout and a grace period ends the process, unless the
+ * orchestrator vouches that the server still considers the attempt alive; in that case, the orchestrator decides. Without a vouch, the
+ * parent and the orchestrator are frozen or gone, or the attempt is lost, and another worker is about to verify the call.
  */
 export interface BodyWatch {
   entered(body: string, timeoutMs: number): void
@@ -51,7 +52,7 @@ export interface BodyWatch {
 
 /** Makes this process end with its parent. Call it before user code is loaded. */
 export function endWithParent(): BodyWatch {
-  // Started by hand, without a parent that holds the pipe.
+  // The process was started by hand, so no parent holds the pipe.
   if (!process.connected) process.exit(1)
   // A few lines of code need little memory.
   const resourceLimits = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 8 }
@@ -64,7 +65,7 @@ export function endWithParent(): BodyWatch {
   }
 }
 
-/** Kills this process and its child processes. It uses nothing outside, because the thread has its text only. */
+/** Kills this process and its child processes. It must be self-contained, because the thread has only its text. */
 function endGroup(): void {
   try {
     process.kill(-process.pid, 'SIGKILL')

@@ -4,11 +4,13 @@ import { steadyNow } from './steady-clock.ts'
 /** A check that is this late shows that this process was frozen, or the machine was asleep. */
 const FROZEN_MS = 3_000
 
-/** The callbacks. */
 export interface PeriodicCheck {
   everyMs: number
   check(now: number): void
-  /** Called instead of a check after this process was frozen for that long: it has not yet read messages that arrived meanwhile. */
+  /**
+   * Called instead of a check after this process was frozen for that long, because it has not yet read the messages that arrived in the
+   * meantime.
+   */
   afterFreeze(ms: number, now: number): void
 }
 

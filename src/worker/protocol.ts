@@ -24,9 +24,9 @@ export type ToExecutor =
   | { type: 'stop'; job: string; why: 'cancelled' | 'lost' | 'moved' }
   | { type: 'answer'; request: number; value: unknown }
   | { type: 'refusal'; request: number; code: string; message: string }
-  /** The orchestrator receives attempts from now on: an answer that the server did not accept is soon asked for again, or never. */
+  /** The orchestrator receives attempts from now on. If the server did not accept an answer, it asks for it again soon or never. */
   | { type: 'serving' }
-  /** The rate gates that are closed: a call to one of these accounts must first ask for a place. */
+  /** The rate gates that are closed: a call to one of these accounts must first ask for a slot. */
   | { type: 'gates'; keys: string[] }
   /** A checkpoint is stored: an executor with the session in its cache folds it up to that point. */
   | { type: 'checkpoint'; target: ReadTarget }
@@ -46,7 +46,7 @@ export type FromExecutor =
       hasSlices: boolean
       holding: HeldJobReport[]
     }
-  /** Its event loop is not blocked. */
+  /** The executor's event loop is not blocked. */
   | { type: 'alive' }
   | { type: 'accepted'; job: string }
   | { type: 'entered'; job: string; timeoutMs: number }
@@ -55,15 +55,15 @@ export type FromExecutor =
   | { type: 'streamed'; job: string; tokens: number }
   /** A request to a model has ended. */
   | { type: 'asked'; job: string; timed: TimedRequest }
-  /** The output of models since their last parts. */
+  /** New output of models since the last message. */
   | { type: 'deltas'; parts: { job: string; part: AnswerPart }[] }
   /** The model's answer is complete; its calls are being resolved. */
   | { type: 'answered'; job: string; answer: ModelAnswer }
   | { type: 'done'; job: string; outcome: JobOutcome }
   | { type: 'request'; request: number; ask: Ask }
-  /** A provider has refused a call and accepts none for `forMs`; `isHeader`: its own header says so. */
+  /** A provider has refused a call and accepts none for `forMs`; `isHeader`: the provider's own header says so. */
   | { type: 'refused'; key: string; forMs: number; isHeader: boolean }
-  /** A provider has accepted a call that asked for a place. */
+  /** A provider has accepted a call that asked for a slot. */
   | { type: 'accepted_at_gate'; key: string }
   /** The values of slices at checkpoints. */
   | { type: 'snapshots'; sessionId: string; snapshots: SliceSnapshot[] }
@@ -110,7 +110,7 @@ export interface HeldJobReport {
   /** For a model call under a budget: its reservation, and how many tokens of its answer have arrived. */
   reserved?: Reservation
   streamed?: number
-  /** What the model has said so far, if it streams. */
+  /** The model's output so far, if it streams. */
   said?: AnswerPart
   /** The model's answer, if it is complete. */
   answer?: ModelAnswer
@@ -120,9 +120,11 @@ export interface HeldJobReport {
 
 // ── parent ↔ orchestrator ──
 
-/** The start options of an orchestrator. They are sent over IPC, because every child process of a tool inherits the environment. */
+/**
+ * The start options of an orchestrator. They are sent over IPC, because every child process of a tool would inherit environment variables.
+ */
 export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' | 'schema' | 'migrate' | 'dataConverter' | 'interceptors'> {
-  /** Absent members come from the environment. */
+  /** Missing members come from the environment. */
   temporal: TemporalAddress & { apiKey?: string }
   postgres: string
   stuckLoopMs: number
@@ -137,7 +139,7 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   cached: CachedExecution[]
   /** Executions that earlier orchestrators were watching because they make no progress. */
   failing: FailingExecution[]
-  /** What only the processes of this worker know. */
+  /** A secret that only the processes of this worker know. */
   worker: string
   /** Pids of the parent's orchestrators that have died. */
   predecessors: number[]
@@ -157,7 +159,7 @@ export type SpareOptions = Pick<OrchestratorOptions, 'dataConverter' | 'intercep
 export interface LogOptions {
   /** Whether its lines go to the parent, which has the user's logger. */
   toParent: boolean
-  /** Names that are redacted besides the usual ones. */
+  /** Names to redact besides the usual ones. */
   redact: readonly string[]
 }
 
@@ -167,7 +169,7 @@ export interface CachedExecution {
   executionId: string
 }
 
-/** An execution whose workflow task an orchestrator of this worker has failed. */
+/** An execution whose workflow task failed in an orchestrator of this worker. */
 export interface FailingExecution extends CachedExecution {
   /** When an orchestrator noticed, in milliseconds since 1970. */
   since: number
@@ -185,11 +187,11 @@ export type ToOrchestrator =
   /** It may be started later: it loads what it will need. */
   | { type: 'prepare'; options: SpareOptions }
   | { type: 'start'; options: OrchestratorOptions }
-  /** The process is dead: the parent has seen its exit. */
+  /** The process is dead. The parent has seen its exit. */
   | ({ type: 'executor_exited'; executor: number } & Omit<ProcessDeath, 'at'>)
   /** The executors that have died so far. Some of them may have died while this orchestrator started. */
   | { type: 'exited'; exited: ExitedExecutor[] }
-  /** No new jobs for these executors; `drained` follows when they have none. */
+  /** These executors must not get new jobs. `drained` follows when they have none. */
   | { type: 'retire'; executors: number[] }
   | { type: 'api_key'; apiKey: string }
   | { type: 'shutdown' }
@@ -200,10 +202,12 @@ export type FromOrchestrator =
   | { type: 'connected' }
   /** Executors can connect. */
   | { type: 'listening' }
-  /** It polls Temporal. */
+  /** The orchestrator polls Temporal. */
   | { type: 'serving' }
   | { type: 'failed'; error: CrossingError }
-  /** Its event loop is not blocked. `holds`: the executors whose `external` attempts the server has all confirmed recently. */
+  /**
+   * The orchestrator's event loop is not blocked. `holds`: the executors whose `external` attempts the server has all recently confirmed.
+   */
   | { type: 'alive'; holds: number[] }
   | { type: 'executor_ready'; executor: number }
   | { type: 'kill'; executor: number; why: KillReason }
@@ -211,40 +215,40 @@ export type FromOrchestrator =
   | { type: 'event'; event: SupervisorEvent }
   /** An execution has produced events up to `seq`, so it is cached. */
   | { type: 'cached'; executions: (CachedExecution & { seq: number })[] }
-  /** It watches an execution that makes no progress. */
+  /** The orchestrator watches an execution that makes no progress. */
   | { type: 'failing'; execution: FailingExecution }
-  /** The execution makes progress, or another one has taken its place. */
+  /** The execution makes progress, or another one has replaced it. */
   | { type: 'no_longer_failing'; executionId: string }
   | ({ type: 'log' } & SentLine)
 
-/** Why an executor is killed. `broken_line`: it sent a message that cannot be decoded, or closed the channel. */
+/** Why an executor is killed. `broken_line`: the executor sent a message that cannot be decoded, or closed the channel. */
 export type KillReason = 'stuck_loop' | 'overdue' | 'broken_line'
 
 // ── parent ↔ executor ──
 
 /** Options of an executor's process, besides its number and its module. */
 export interface ExecutorProcessOptions {
-  /** Whether it reports the files that it loads. */
+  /** Whether the executor reports the files that it loads. */
   reportsFiles: boolean
   log: LogOptions
-  /** Absent: no spans. */
+  /** Absent if there are no spans. */
   traces?: SpanSettings | undefined
 }
 
 /** Messages from the parent to an executor. */
 export type ParentToExecutor = { pawl: 'connect'; path: string } | { pawl: 'shutdown' }
 
-/** Messages from an executor to the parent. User code can send messages, too: only these count. */
+/** Messages from an executor to the parent. User code can send messages, too; any other message is ignored. */
 export type ExecutorToParent =
   | { pawl: 'loaded' }
   | { pawl: 'start_failed'; error: CrossingError }
   | ({ pawl: 'log' } & SentLine)
-  /** It has loaded these files of the user, or they are missing. */
+  /** The executor has loaded these files of the user, or they are missing. */
   | { pawl: 'files'; files: string[] }
 
 // ── preflight ↔ the process that loads its module ──
 
-/** An open session, as far as its agent's code is concerned. */
+/** The part of an open session that concerns its agent's code. */
 export interface ReplayedSession {
   agent: string
   context: Json
@@ -254,7 +258,7 @@ export interface ReplayedSession {
 /** A call that has not ended, or whose outcome is unknown. */
 export interface UnfinishedCall extends Pick<CallState, 'callId' | 'status'> {
   resolution: Pick<Resolution, 'tool' | 'effect' | 'schemaDigest' | 'client' | 'verify'>
-  /** Absent: the arguments are no longer known. */
+  /** Absent if the arguments are no longer known. */
   input?: Json
 }
 
@@ -265,7 +269,7 @@ export interface ToChecker {
   session: ReplayedSession
 }
 
-/** Messages from the process. User code can send messages, too: only these count. */
+/** Messages from the process. User code can send messages, too; any other message is ignored. */
 export type FromChecker =
   | Extract<ExecutorToParent, { pawl: 'loaded' | 'start_failed' }>
   | { pawl: 'checked'; request: number; warnings: PreflightWarning[] }

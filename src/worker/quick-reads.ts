@@ -1,4 +1,4 @@
-// The setting that turns riding reads off.
+// The environment variable that turns riding reads off.
 import { InvalidOptionError } from '../options/errors.ts'
 
 /** Whether quick reads may run as part of the model call that requests them. @throws InvalidOptionError `invalid_option`. */

@@ -1,4 +1,4 @@
-// The clock for whether a process is alive and how long something has lasted: the time of day may be set while they run.
+// The clock for deciding whether a process is alive and how long something has lasted. The time of day may be changed in the meantime.
 
-/** Milliseconds since an arbitrary moment, which never go back. Not comparable with another process's. */
+/** Milliseconds since an arbitrary moment, which never go back. Not comparable between processes. */
 export const steadyNow = (): number => performance.now()

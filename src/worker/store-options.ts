@@ -13,7 +13,7 @@ export function storeOptions<P>(options: { postgres?: P; schema?: string; migrat
   if (postgres === undefined || postgres === '') {
     throw new WorkerError(
       'no_postgres',
-      `No side store is configured: set DATABASE_URL, pass { postgres }, or run \`${SUGGESTIONS.develop()}\`, which starts one.`,
+      `No side store is configured. Set DATABASE_URL, pass { postgres }, or run \`${SUGGESTIONS.develop()}\`, which starts one.`,
     )
   }
   return {

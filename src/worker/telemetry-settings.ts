@@ -1,4 +1,5 @@
-// The parts of telemetry that are on, by a worker's option and OpenTelemetry's variables. Plain data that a worker's processes receive.
+// Decides which parts of telemetry are on, from a worker's option and OpenTelemetry's variables. Plain data that a worker's processes
+// receive.
 import { InvalidOptionError } from '../options/errors.ts'
 import { defined } from '../session/defined.ts'
 import type { TelemetryOptions } from './options.ts'
@@ -18,14 +19,14 @@ export interface TraceSettings {
   contents: boolean
   /** The share of traces to export: 0 to 1. */
   share: number
-  /** Only an endpoint for all signals has turned them on. */
+  /** Only an endpoint for all signals has turned traces on. */
   isImplied?: true
 }
 
-/** How metrics are exported: in at least one way. */
+/** How metrics are exported, in at least one way. */
 export interface MetricSettings {
   otlp?: { protocol: Protocol; everyMs: number; timeoutMs: number }
-  /** Where Prometheus finds them. */
+  /** Where Prometheus scrapes them. */
   prometheus?: { host: string; port: number }
   /** As for traces. */
   isImplied?: true
@@ -46,7 +47,7 @@ export type Protocol = 'http/protobuf' | 'http/json'
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The settings; undefined: telemetry is off. Without the option, it is on if the variables name an exporter or an endpoint.
+ * The settings; undefined if telemetry is off. Without the option, it is on if the variables name an exporter or an endpoint.
  * @throws InvalidOptionError `invalid_option`, for a variable with a value that pawl does not support.
  */
 export function telemetrySettings(
@@ -93,7 +94,7 @@ function prometheusAt(option: TelemetryOptions | undefined, env: Environment): {
 
 type Signal = 'TRACES' | 'METRICS'
 
-/** Whether the signal is exported by OTLP, and whether only a variable for all signals says so. */
+/** Whether the signal is exported over OTLP, and whether only a variable for all signals says so. */
 function otlpBy(
   option: TelemetryOptions | undefined,
   env: Environment,
@@ -106,7 +107,7 @@ function otlpBy(
   return textOf(env.OTEL_EXPORTER_OTLP_ENDPOINT) === undefined ? undefined : { isImplied: true }
 }
 
-/** The exporters of the signal; undefined: the variable is not set. */
+/** The exporters of the signal; undefined if the variable is not set. */
 function exportersIn(env: Environment, signal: Signal, known: readonly string[]): ReadonlySet<string> | undefined {
   const name = `OTEL_${signal}_EXPORTER`
   const given = textOf(env[name])
@@ -114,7 +115,7 @@ function exportersIn(env: Environment, signal: Signal, known: readonly string[])
   const exporters = new Set(given.split(',').map((one) => one.trim()))
   for (const exporter of exporters) {
     if (exporter === 'none' || known.includes(exporter)) continue
-    throw new InvalidOptionError(`${name} is ${JSON.stringify(given)}: set one of ${[...known, 'none'].join(', ')}.`)
+    throw new InvalidOptionError(`${name} is ${JSON.stringify(given)}. Set one of ${[...known, 'none'].join(', ')}.`)
   }
   return exporters.has('none') ? new Set() : exporters
 }
@@ -128,7 +129,7 @@ function numberIn(
   if (given === undefined) return otherwise
   const value = Number(given)
   if (Number.isInteger(value) && value >= min && value <= max) return value
-  throw new InvalidOptionError(`${name} is ${JSON.stringify(given)}: set a whole number from ${min} to ${max}.`)
+  throw new InvalidOptionError(`${name} is ${JSON.stringify(given)}. Set a whole number from ${min} to ${max}.`)
 }
 
 const PROTOCOLS: readonly Protocol[] = ['http/protobuf', 'http/json']
@@ -140,7 +141,7 @@ function protocolOf(env: Environment, signal: Signal): Protocol {
   const protocol = PROTOCOLS.find((one) => one === given)
   if (protocol) return protocol
   throw new InvalidOptionError(
-    `${name} is ${JSON.stringify(given)}: set one of ${PROTOCOLS.join(', ')}. Collectors accept them on port 4318.`,
+    `${name} is ${JSON.stringify(given)}. Set one of ${PROTOCOLS.join(', ')}. Collectors accept them on port 4318.`,
   )
 }
 
@@ -151,14 +152,14 @@ function shareOf(env: Environment): number {
   if (sampler === 'always_off') return 0
   if (sampler !== 'traceidratio') {
     const known = 'always_on, always_off, traceidratio, or one of them after parentbased_'
-    throw new InvalidOptionError(`OTEL_TRACES_SAMPLER is ${JSON.stringify(env.OTEL_TRACES_SAMPLER)}: set ${known}.`)
+    throw new InvalidOptionError(`OTEL_TRACES_SAMPLER is ${JSON.stringify(env.OTEL_TRACES_SAMPLER)}. Set ${known}.`)
   }
   const share = Number(textOf(env.OTEL_TRACES_SAMPLER_ARG) ?? '1')
   if (share >= 0 && share <= 1) return share
   throw new InvalidOptionError(`OTEL_TRACES_SAMPLER_ARG is ${JSON.stringify(env.OTEL_TRACES_SAMPLER_ARG)}: set a number from 0 to 1.`)
 }
 
-/** Contains nothing about the process, because each span must have the same bytes whichever process exports it. */
+/** It contains nothing about the process, because a span must have the same bytes whichever process exports it. */
 function resourceOf(env: Environment): Record<string, string> {
   const resource: Record<string, string> = { 'service.name': 'pawl' }
   for (const pair of (env.OTEL_RESOURCE_ATTRIBUTES ?? '').split(',')) {

@@ -13,8 +13,8 @@ export async function loadTypescript(module: string): Promise<void> {
   await import('./executor/typescript.ts')
 }
 
-/** The optional package is missing. */
+/** The optional package tsx is missing. */
 export function noTypescriptLoader(module: string, cause: unknown): WorkerError {
-  const text = `${module} is TypeScript and the optional package tsx is not installed: npm install tsx, or use a compiled module.`
+  const text = `${module} is TypeScript, but the optional package tsx is not installed. Run \`npm install tsx\`, or use a compiled module.`
   return new WorkerError('no_typescript_loader', text, { cause })
 }

@@ -1,5 +1,5 @@
-// The plan and the memory of a session: two values that are kept beside the transcript. Changes make their versions, and going back
-// restores one of them.
+// The plan and the memory of a session: two values that are kept beside the transcript. Each change makes a new version, and going back
+// restores an earlier one.
 import type { SessionEvent } from '../events.ts'
 import type { RestoredValues } from '../recovery/restored.ts'
 import { bytesOfMemory, type Memory, type MemoryChange, remembered } from './memory.ts'
@@ -43,7 +43,7 @@ export const MEMORY = keptValue<Memory, MemoryChange>({
   restoredIn: ({ memory }) => memory,
 })
 
-/** What distinguishes a kept value from the other one. */
+/** What differs between the two kept values. */
 interface Kind<V extends { version: number }, C> {
   /** The next version. */
   changed(value: V | null, version: number, change: C): V
@@ -62,13 +62,13 @@ interface KeptState<V> {
   largest: number
 }
 
-/** All versions of a value, oldest first, from events that are added one by one. */
+/** All versions of a value, oldest first. Events are added one by one. */
 interface KeptHistory<V, C> {
   add(event: SessionEvent): void
   versions: readonly (V & KeptVersion<C>)[]
 }
 
-/** A value of a session that changes make version by version. Pure. */
+/** A value of a session of which each change makes a new version. Pure. */
 interface KeptValue<V extends { version: number }, C> {
   /** The state of the value after a change. */
   afterChange(before: KeptState<V> | undefined, version: number, change: C): KeptState<V>

@@ -25,10 +25,10 @@ export type MemoryResult = { block: string; chars: number; maxChars: number } & 
   | { status: 'resumed_partial'; skippedBytes: number }
 )
 
-/** The outcome of a call. Without a `change`, the block was already as the call wants it. */
+/** The outcome of a call. Without a `change`, the block already was as requested. */
 export type MemoryAnswer = { value: MemoryResult; change?: MemoryChange } | CallProblem
 
-/** What the answer to a call depends on. */
+/** What the answer to a call depends on besides the call. */
 export interface MemoryBounds {
   /** The blocks that the agent declares. */
   limits: readonly MemoryLimit[]

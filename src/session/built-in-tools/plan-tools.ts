@@ -32,7 +32,7 @@ export const STEP_STATUSES: readonly PlanStepStatus[] = ['pending', 'in_progress
 /** Maximum bytes of JSON of each text of a plan, and maximum number of steps. */
 export const PLAN_LIMITS = { id: 66, title: 500, objective: 2_000, postconditions: 2_000, evidence: 2_000, steps: 200 } as const
 
-/** The outcome of a call. Without a `change`, the plan was already as the call wants it. */
+/** The outcome of a call. Without a `change`, the plan already was as requested. */
 export type PlanAnswer = { text: string; change?: PlanChange } | CallProblem
 
 /** The answer to a call of a plan tool. `room`: the bytes of JSON that the plan may have. */

@@ -1,7 +1,7 @@
 // Shared code of pawl's own tools, which check arguments by hand, because the workflow has no zod, and may refuse a call.
 import { isObject, type Json, type JsonObject } from '../json.ts'
 
-/** A call that changes nothing. The model is told why. */
+/** Thrown for a call that changes nothing. The model is told why. */
 export class Refused extends Error {
   readonly code: string
 
@@ -16,7 +16,7 @@ export interface CallProblem {
   problem: { code: string; message: string }
 }
 
-/** What `answer` returns, or why it refuses the call. */
+/** Returns what `answer` returns, or why it refuses the call. */
 export function unlessRefused<T>(answer: () => T): T | CallProblem {
   try {
     return answer()
@@ -26,7 +26,6 @@ export function unlessRefused<T>(answer: () => T): T | CallProblem {
   }
 }
 
-/** Refuses a call. */
 export function refuse(code: string, message: string): never {
   throw new Refused(code, message)
 }

@@ -10,14 +10,14 @@ import { cutText } from '../protocol/texts.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../state.ts'
 import { defined } from '../defined.ts'
 
-// Every execution's history contains two snapshots, so everything that grows with the session is bounded.
+// Every execution's history contains two snapshots, so the size of everything in them must be bounded.
 const KEYS_KEPT = 100
 const EFFECTS_KEPT = 10
 const EFFECT_BYTES = { tool: 42, id: 62 }
 const UNKNOWN_KEPT = 50
 const UNKNOWN_INPUT_BYTES = 4_000
 
-/** Applies an event to the call of the current turn that it concerns, if there is one. `change`: what else it changes. */
+/** Applies an event to the call of the current turn that it concerns, if there is one. `change`: the other changes. */
 export function updateCall(
   state: SessionState,
   event: SessionEvent,
@@ -46,13 +46,13 @@ function endTurn(state: SessionState, run: RunState): void {
   if (run.lastEffect?.turn === run.turn) run.lastEffect.seq = state.seq
 }
 
-/** Ends the run: calls without a result get one that says so. */
+/** Closes the turn when its run ends. Calls without a result get one that says so. */
 export function closeTurn(state: SessionState): void {
   const { current } = state
   if (current?.phase === 'tools' && state.lastMessageId === answerIdOf(current)) state.lastMessageId = resultsIdOf(current)
 }
 
-/** Takes the run back to the turn of its newest answer, where some calls get new results. */
+/** Returns the run to the turn of its newest answer, where some calls get new results. */
 export function reopenTurn(state: SessionState, run: RunState, event: EventOf<'recovery_started'>): void {
   const { turn = run.turn } = event
   if (run.turn > turn) run.lastTurn = run.turn
@@ -180,7 +180,7 @@ function withoutTerms(resolution: Resolution): Resolution {
   return needed
 }
 
-/** Drops arguments first, starting with the oldest. Without them, pawl cannot call `verify` but still knows the intent. */
+/** Drops arguments first, beginning with the oldest. Without them, pawl cannot call `verify`, but it still knows the intent. */
 function keepUnknownWithinBounds(unknown: Record<string, UnknownCall>): void {
   dropOldest(unknown, UNKNOWN_KEPT)
   for (const call of Object.values(unknown)) {
@@ -192,7 +192,7 @@ function keepUnknownWithinBounds(unknown: Record<string, UnknownCall>): void {
   }
 }
 
-/** Applies the outcome of an unknown call, once it became known or was decided. */
+/** Applies the outcome of an unknown call that has become known or was decided. */
 export function resolveCall(state: SessionState, event: EventOf<'tool_resolved'>): void {
   const known = state.unknown[event.callId]
   if (!known) return

@@ -118,7 +118,7 @@ const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf
   compaction_failed: nothing,
   content_replaced: nothing,
   spent: nothing,
-  // See noteCheckpointDue.
+  // Handled by noteCheckpointDue.
   checkpoint_requested: nothing,
   budget_warning: noteWarning,
   budget_raised: raiseBudget,
@@ -360,7 +360,7 @@ function countRecovery(state: SessionState, { automatic, strategy, at }: EventOf
   state.recovered = { inARow: inARow + 1, times: [...times, at].slice(-RECOVERIES_KEPT), strategy }
 }
 
-/** The next automatic recovery is the first of a new series; the hourly limit still counts the old ones. */
+/** The next automatic recovery begins a new series. The hourly limit still counts the old recoveries. */
 function endSeries(state: SessionState): void {
   if (state.recovered) state.recovered.inARow = 0
   delete state.unexpected
@@ -387,7 +387,7 @@ function startRecovery(state: SessionState, event: EventOf<'recovery_started'>):
       reopenTurn(state, run, event)
       return
     default:
-      // Asks its model again, with the messages that have arrived.
+      // The run asks its model again, with the messages that have arrived.
       if (!joinsModelCall(state, run)) return
       run.phase = 'turn_due'
       run.unanswered = (run.unanswered ?? 0) + 1

@@ -23,8 +23,8 @@ export function heedHook(state: SessionState, event: EventOf<'hook_answered'>): 
 }
 
 /**
- * Called when the run ends, or fails for now: the hooks of a turn that no model call followed are due. The hooks of a final answer ran with
- * it, unless the answer is a call, whose outcome is known only now.
+ * Called when the run ends or fails. The hooks of a turn that no model call followed are due then. The hooks of a final answer ran together
+ * with it, unless the answer is a call, whose outcome is known only now.
  */
 export function noteHooksDue(state: SessionState): void {
   const { current, facts } = state

@@ -49,7 +49,7 @@ export function keepTakenWithinBounds(state: SessionState): void {
   run.tookMore = true
 }
 
-/** Whether the bytes fit into the share that context, tags, plan and memory leave. Measures these only if they may matter. */
+/** Whether the bytes fit into the space that context, tags, plan and memory leave. Measures these only if they may matter. */
 function fits(bytes: number, { context, tags, plan, memory }: SessionState): boolean {
   const share = SNAPSHOT_BYTES.messages - (plan?.largest ?? 0) - (memory?.largest ?? 0)
   if (bytes <= share - MAX_CONTEXT_BYTES - MAX_TAGS_BYTES) return true
@@ -59,7 +59,7 @@ function fits(bytes: number, { context, tags, plan, memory }: SessionState): boo
 /** Bytes always reserved for queued messages, however large plan and memory are. */
 const MIN_INBOX_BYTES = 8_000
 
-/** The bytes of the share that context, tags and queued messages leave for plan and memory. */
+/** The bytes that context, tags and queued messages leave for plan and memory. */
 export function roomBeside({ context, tags, inboxBytes }: SessionState): number {
   return SNAPSHOT_BYTES.messages - jsonBytes(context) - jsonBytes(tags) - Math.max(inboxBytes, MIN_INBOX_BYTES)
 }
@@ -68,7 +68,7 @@ function sumOf(messages: readonly QueuedMessage[]): number {
   return messages.reduce((sum, message) => sum + bytesOf(message), 0)
 }
 
-/** `{"messageId":…,"seq":…},` with a `seq` of ten digits; an intent, which hardly any message has, fits into the rest of a snapshot. */
+/** `{"messageId":…,"seq":…},` with a `seq` of ten digits; an intent, which few messages have, fits into the rest of a snapshot. */
 const ENTRY_BYTES = 32
 /** `"deadlineAt":…,` with 13 digits. */
 const DEADLINE_BYTES = 27

@@ -11,7 +11,7 @@ import { cutText } from '../protocol/texts.ts'
  */
 export const SNAPSHOT_BYTES = { total: 262_000, messages: 140_000, calls: 50_000, unknown: 16_000 } as const
 
-/** Maximum calls in one answer of a model: their references fit into the share of the calls. */
+/** Maximum calls in one answer of a model: references to that many calls fit into their share of a snapshot. */
 export const MAX_CALLS = 256
 
 /** Maximum bytes of a tool's name with its quotes; a model may request any name. */

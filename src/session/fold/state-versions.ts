@@ -22,7 +22,7 @@ export class UnreadableState extends PawlError {
 }
 
 /**
- * The state in `text`, written with `version`. `accepted` is empty unless the text contains it: it is stored elsewhere.
+ * The state in `text`, written with `version`. `accepted` is usually stored elsewhere, and is empty unless the text contains it.
  * @throws UnreadableState.
  */
 export function readState(

@@ -10,7 +10,7 @@ import type { CallState } from '../state.ts'
 export function callsOfTurn([answer, ...events]: readonly SessionEvent[]): CallState[] {
   if (answer?.type !== 'model_completed') return []
   const { run, turn, seq, at } = answer
-  // Events before the turn do not affect its calls.
+  // Events before the turn do not affect the turn's calls.
   const state = emptyState()
   apply(state, { v: 1, seq, at, type: 'run_started', run, messageId: '' })
   apply(state, { v: 1, seq, at, type: 'turn_started', run, turn, takes: [] })

@@ -12,10 +12,10 @@ export interface CallOutcome {
   turn: number
   callId: string
   tool: string
-  /** The arguments that it was executed with. */
+  /** The arguments with which it was executed. */
   args: Json
   result?: Json
-  /** It failed, was denied, or its outcome is unknown. */
+  /** Set if the call failed or was denied, or if its outcome is unknown. */
   error?: { code: string; message: string }
 }
 
@@ -27,7 +27,7 @@ type HookNote = { event: SessionEvent } & (
   | { is: 'end' }
 )
 
-/** The past of the newest run, and of calls whose outcome became known later. */
+/** The newest run's past, and calls whose outcome became known later. */
 export interface HookPast {
   /** In the order of the events. */
   noted: HookNote[]
@@ -51,13 +51,13 @@ export interface HookPlace {
   outcome?: CallOutcome
 }
 
-/** The places before the model call of a turn, in the order in which their hooks run; the hooks of a list's places run together. */
+/** The places before the model call of a turn, in the order in which their hooks run; the hooks of all places in one list run together. */
 export function placesBefore(past: HookPast, turn: number): HookPlace[][] {
   const isFirst = past.noted.every(({ is }) => is !== 'answer')
   return [...placesAfter(past), isFirst ? [{ on: 'agentStart', turn }] : [], [{ on: 'turnStart', turn }]]
 }
 
-/** The places after the newest turn: its calls' outcomes, and its end. Empty for a turn whose hooks ran or were abandoned with its run. */
+/** The places after the newest turn: its calls' outcomes, and its end. Empty if the turn's hooks ran or were abandoned with its run. */
 export function placesAfter({ noted }: HookPast): HookPlace[][] {
   const since = startOfDue(noted)
   const outcomes = noted.slice(since + 1).flatMap((one) => (one.is === 'outcome' ? [one.outcome] : []))
@@ -73,13 +73,13 @@ function startOfDue(noted: readonly HookNote[]): number {
   return noted.findLastIndex(({ is }) => is === 'answer' || is === 'end')
 }
 
-/** Whether the hook has answered at that place. An answer counts once. */
+/** Whether the hook has answered at that place. Each answer counts once. */
 export function hasRun({ noted }: HookPast, place: HookPlace, hook: string): boolean {
   const name = nameOf(place)
   return noted.some((one) => one.is === 'ran' && one.hook === hook && one.on === place.on && one.place === name)
 }
 
-/** A run begins once, whatever its turn. */
+/** The name has no turn for the start of a run, which happens once. */
 function nameOf({ on, turn, outcome }: HookPlace): string {
   return on === 'agentStart' ? '' : (outcome?.callId ?? `${turn}`)
 }
@@ -133,7 +133,7 @@ function startRun(past: HookPast, { run, seq }: EventOf<'run_started'>): void {
   for (const request of outcomes.first.keys()) if (!kept.has(request)) outcomes.first.delete(request)
 }
 
-/** Removes what the session archives: it is no longer due, and hooks' answers about it no longer count. */
+/** Removes what the session archives. Hooks for it are no longer due, and their answers no longer count. */
 function goBack(past: HookPast, event: SessionEvent): void {
   const cut = cutOf(event, past.newest)
   if (!cut) return
@@ -141,7 +141,7 @@ function goBack(past: HookPast, event: SessionEvent): void {
   cutOutcomes(past.outcomes, cut)
 }
 
-/** From here on, any outcome that becomes known is late. */
+/** From here on, an outcome that becomes known is late. */
 function abandonCalls({ calls }: HookPast): void {
   for (const call of calls.values()) if (!hasEnded(call)) call.status = 'unknown'
 }

@@ -1,4 +1,4 @@
-// The outcomes of a turn's calls: one reducer, from which all readers of a session's events take a call's status and outcome.
+// The outcomes of a turn's calls. All readers of a session's events get a call's status and outcome from this one reducer.
 import { callIdOf } from '../ids.ts'
 import type { Effect, ToolCallStatus } from '../call-facts.ts'
 import type { EventOf, SessionEvent } from '../events.ts'
@@ -87,7 +87,7 @@ function statusResolved<S extends CallStatus | undefined>({ happened, decision }
 /** The outcome of a call. */
 export interface KnownOutcome {
   status: Exclude<ToolCallStatus, 'issued' | 'running' | 'awaiting_approval' | 'awaiting_answer'>
-  /** Absent: it has no result of its own. */
+  /** Absent if the call has no result of its own. */
   result?: Pick<EventOf<'tool_completed'>, 'value' | 'content' | 'blob' | 'effectId' | 'worker'>
   /** `asked`: a person must resolve it. `again`: the unknown call with the same intent. */
   error?: { code: string; message: string; asked?: true; again?: string }
@@ -95,7 +95,7 @@ export interface KnownOutcome {
   replayOf?: string
 }
 
-/** The call's outcome according to the event; undefined if the event does not have one. `now`: the call's status before the event. */
+/** The call's outcome according to the event; undefined if the event does not have one. `now`: the call's status just before the event. */
 export function outcomeIn(event: SessionEvent, now: CallStatus | undefined): KnownOutcome | undefined {
   switch (event.type) {
     case 'tool_completed':
@@ -104,12 +104,12 @@ export function outcomeIn(event: SessionEvent, now: CallStatus | undefined): Kno
       return { status: statusOfFailure(event.code), error: { code: event.code, message: event.message } }
     case 'tool_unknown': {
       const { message, ask, again } = event
-      // It was not executed. The unknown outcome is that of the call that it repeats.
+      // This call was not executed. The unknown outcome belongs to the call that it repeats.
       if (again !== undefined) return { status: 'skipped', error: { code: 'outcome_unknown', message, again } }
       return { status: 'unknown', error: { code: 'outcome_unknown', message, ...(ask && { asked: true }) } }
     }
     case 'tool_resolved':
-      // Only a call that has ended gets its outcome from this event.
+      // This event provides an outcome only to a call that has ended.
       if (!isLate(event, now)) return undefined
       return event.happened ? { status: 'completed', result: event } : { status: 'failed', error: DID_NOT_HAPPEN }
     default:
@@ -139,7 +139,7 @@ export function madeAgain(event: SessionEvent): ReadonlyMap<string, string> {
 const NONE: ReadonlyMap<string, string> = new Map()
 
 /**
- * Whether a choice among the turn's calls takes this one back to the model's request, because it is made again, or skipped after it failed.
+ * Whether a choice among the turn's calls resets this call to the model's request, because it is made again, or skipped after it failed.
  */
 export function isWithdrawn(event: SessionEvent, callId: string, { status }: { status: CallStatus }): boolean {
   if (event.type !== 'recovery_started' || event.strategy !== 'selective') return false
@@ -156,7 +156,7 @@ export function abandonsCalls(event: SessionEvent): boolean {
 
 /** The newest answer's calls that the event abandons, as they were before it. */
 export function abandonedCalls(event: SessionEvent, calls: ReadonlyMap<string, TurnCall>): [callId: string, call: TurnCall][] {
-  // The session begins anew without them.
+  // The session starts over without them.
   if (event.type === 'session_started' || event.type === 'forked') return []
   const isAbandoned = abandonsCalls(event) ? () => true : (callId: string) => madeAgain(event).has(callId)
   return [...calls].filter(([callId, call]) => call.status !== 'requested' && !hasEnded(call) && isAbandoned(callId))
@@ -217,7 +217,7 @@ export function addToCall(call: Omit<TurnCall, 'asked'>, event: SessionEvent): v
   if (resolution) Object.assign(call, { effect: resolution.effect, isClient: resolution.client !== undefined })
 }
 
-/** The workflow had ended, perhaps during an issued call. */
+/** Notes that the workflow had ended, perhaps during an issued call. */
 function resume(calls: TurnCalls): void {
   for (const call of calls.values()) if (call.status === 'issued') call.mayHaveBegun = true
 }

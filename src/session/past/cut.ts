@@ -6,11 +6,11 @@ import { requestIdOf } from '../ids.ts'
 export interface Cut {
   /** `seq` of the event. */
   at: number
-  /** Everything up to this event stays. */
+  /** Everything up to and including this event stays. */
   after: number
-  /** Only this run's answers and calls leave; absent: everything after `after`. */
+  /** Only this run's answers and calls leave; if absent, everything after `after` does. */
   run?: number
-  /** Only these outcomes of the turn whose answer is `after` leave. */
+  /** Only these outcomes leave, of the turn whose answer is `after`. */
   outcomes?: LeavingOutcomes
   /**
    * The users' messages that turns have accepted after `after`. `stay`: they stay in the transcript, without the answers; `wait`: they wait
@@ -23,7 +23,7 @@ export interface Cut {
   again: readonly number[]
 }
 
-/** Outcomes that a later outcome of the same call replaces. */
+/** The outcomes that leave because a later outcome of the same call replaces them. */
 interface LeavingOutcomes {
   /** Calls that are made again, as another generation. */
   madeAgain: ReadonlySet<string>
@@ -89,12 +89,12 @@ function leavingOutcomes({ redo = [], skip = [] }: EventOf<'recovery_started'>):
 export function takesOut(cut: Cut, event: SessionEvent, firstOutcome: number | undefined): boolean {
   if (cut.outcomes) return isLeavingOutcome(cut.outcomes, event)
   if (event.seq <= cut.after) return false
-  // Of each call that stays, the newest known outcome stays.
+  // Each call that stays keeps its newest known outcome.
   if (firstOutcome !== undefined && firstOutcome <= cut.after) return false
   return cut.run === undefined || ('run' in event && event.run === cut.run)
 }
 
-/** Hooks have answered about the request and about the outcome, and are not asked about the request again. */
+/** Hooks' answers about the request stay, because hooks are not asked about a request again. */
 function isLeavingOutcome({ madeAgain, skipped }: LeavingOutcomes, event: SessionEvent): boolean {
   const callId = 'callId' in event ? event.callId : undefined
   if (callId === undefined || ('on' in event && event.on === 'preToolUse')) return false

@@ -1,5 +1,5 @@
-// When calls had their first outcomes. A call that had one at a point stays when the session goes back to that point, with its newest
-// outcome.
+// When calls had their first outcomes. If a call already had an outcome at a point, it stays when the session goes back to that point, with
+// its newest outcome.
 import { requestIdOf } from '../ids.ts'
 import type { SessionEvent } from '../events.ts'
 import { abandonsCalls } from './calls.ts'

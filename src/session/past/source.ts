@@ -10,13 +10,13 @@ export interface SaidMessage {
 
 /** The stored past of a session. */
 export interface PastSource {
-  /** The newest events up to `seq`, newest first: some of them; none if there are none. */
+  /** The newest events up to `seq`, newest first: at least one, if there is one. */
   upTo(seq: number): Promise<SessionEvent[]>
-  /** The first events after `seq`, oldest first: some of them; none if there are none. */
+  /** The first events after `seq`, oldest first: at least one, if there is one. */
   after(seq: number): Promise<SessionEvent[]>
   /**
    * The events between these two that may change what is shown of earlier ones, oldest first: those that went back, started over, forked or
-   * resolved a call. Also the beginning of the newest run before each of those that went back.
+   * resolved a call. Includes the beginning of the newest run before each event that went back.
    */
   turningPoints(after: number, before: number): Promise<SessionEvent[]>
   /** The beginning of the newest run up to `seq`. */

@@ -1,4 +1,4 @@
-// Which events of a session still count, without those that a rollback or a recovery removed.
+// Which events of a session still count: all except those that a rollback or a recovery removed.
 import type { EventOf, SessionEvent } from '../events.ts'
 import { type Cut, cutOf, type NewestRun, NO_RUN, takesOut } from './cut.ts'
 import { cutOutcomes, type FirstOutcomes, firstOutcomeOf, noOutcomes, noteOutcome } from './outcomes.ts'
@@ -18,7 +18,7 @@ export interface VisiblePast {
 /** An event of the past. */
 export interface PastEntry {
   event: SessionEvent
-  /** What removed it; absent if it counts. */
+  /** The cut that removed it; absent if it counts. */
   out?: Cut
   /** For a user's message, the turn that accepted it: the `seq` of its `turn_started`. */
   takenAt?: number
@@ -81,12 +81,15 @@ export function applyCut(past: VisiblePast, cut: Cut): boolean {
   return isMoved
 }
 
-/** After a later cut, what an earlier cut removed counts again, except for outcomes: the newest one of a call stays. */
+/**
+ * Whether the later cut makes an entry count again that an earlier cut removed. That applies to everything except outcomes, of which a call
+ * keeps the newest.
+ */
 function returns({ event, out }: PastEntry, { run, outcomes, after }: Cut): boolean {
   return out !== undefined && !out.outcomes && run === undefined && !outcomes && event.seq <= after && out.at > after
 }
 
-/** What was removed without the users' messages may be removed with them later. */
+/** Whether a later cut may replace this one: entries removed without the users' messages may later be removed with them. */
 function isReplaceable(out: Cut | undefined): boolean {
   return out === undefined || out.taken === 'stay'
 }

@@ -1,4 +1,4 @@
-// Checks of messages, contexts and tags. The client checks before it sends; the workflow checks because any client can signal it.
+// Checks messages, contexts and tags. The client checks before it sends. The workflow checks, too, because any client can signal it.
 import { type ImageBlock, imageProblem, isImageSource, type UserBlock } from '../content.ts'
 import { isDeadlineMs } from '../deadlines.ts'
 import { LONGEST_MS } from '../duration.ts'

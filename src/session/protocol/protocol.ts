@@ -19,7 +19,10 @@ export function ownTaskQueue(taskQueue: string): string {
   return `${taskQueue}:pawl`
 }
 
-/** Timeout of a workflow task, in milliseconds. The server notices a killed task only then, so it is as short as slow replays allow. */
+/**
+ * Timeout of a workflow task, in milliseconds. The server notices a lost task only when this time is over, so it is as short as slow
+ * replays allow.
+ */
 export const WORKFLOW_TASK_TIMEOUT_MS = 3_000
 /** Version of fold, decisions and event encoding; an execution keeps the version that it started with. */
 export const CORE_VERSION = 1
@@ -132,7 +135,7 @@ export interface RecoverRequest {
 /** A short summary of a session: the answer of the updates `resume` and `recover`. The query `state` returns more. */
 export type SessionSummary = Pick<SessionState, 'sessionId' | 'agent' | 'status' | 'seq' | 'run' | 'turns' | 'error'>
 
-/** The answer of the query `state`. `callWaits`: what calls wait for that no event says. */
+/** The answer of the query `state`. `callWaits`: waits of calls that no event records. */
 export type LiveState = SessionState & { callWaits?: CallWait[] }
 
 /** The answer of the query `state` before the session is open. `error`: the reason, if opening takes a long time. */
@@ -307,7 +310,7 @@ export interface SessionStart {
   /** The session has never existed, so no lookup in the store is needed. */
   isNew?: true
   settings?: SessionSettings
-  /** The session must already exist, to be resumed rather than started. */
+  /** Whether the session must already exist, so that it is resumed and never started. */
   mustExist?: true
   /** The execution that this one replaces, because no worker could replay it. `times`: how many in a row, including this one. */
   unreplayable?: Unreplayable & { times: number }

@@ -7,8 +7,9 @@ import { Undecodable } from './undecodable.ts'
 export const MAX_MESSAGE_ID = 200
 
 /**
- * An outside value, in the form that parsing its JSON text would return; undefined if it has no JSON form or is nested too deep. The number
- * 1e999 parses to Infinity, which an event's text would turn into null, and a user's own payload converter may decode to anything.
+ * An outside value, in the form that parsing its JSON text would return; undefined if it has no JSON form or is nested too deep. For
+ * example, the number 1e999 parses to Infinity, which an event's text would turn into null, and a user's own payload converter may return
+ * anything.
  */
 export function plainOf(raw: unknown): Json | undefined {
   if (raw instanceof Undecodable || ArrayBuffer.isView(raw) || isTooDeep(raw)) return undefined
@@ -21,7 +22,7 @@ export function plainOf(raw: unknown): Json | undefined {
 }
 
 /**
- * The argument of a request; an empty object if it is not an object. `T` is the type that a sender should send; each member must still be
+ * The argument of a request; an empty object if it is not an object. `T` is what a sender should send, but each member must still be
  * checked.
  */
 export function requestOf<T extends object>(raw: unknown): T {

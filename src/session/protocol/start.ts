@@ -27,7 +27,7 @@ export interface Start extends Omit<SessionStart, 'sessionId'> {
 
 /** Reads a start argument. `continuedFrom`: the execution that this one continues, as reported by the server. */
 export function checkStart(raw: unknown, continuedFrom: string | undefined): Start {
-  // A carried state may be as large and deep as a session, so this checks its origin instead.
+  // A carried state may be as large and as deep as a session, so only its origin is checked.
   const { carried: given, ...outside } = (isObject(raw) ? raw : {}) as { carried?: unknown }
   const { agent, context, tags, isNew, settings, mustExist, unreplayable, fork } = requestOf<Partial<SessionStart>>(outside)
   const carried = carriedIn(given, continuedFrom)
@@ -36,7 +36,7 @@ export function checkStart(raw: unknown, continuedFrom: string | undefined): Sta
     ...(isAgentName(agent) && { agent }),
     ...defined({ context }),
     ...(Array.isArray(tags) && { tags: tags.filter((tag) => typeof tag === 'string') }),
-    // A schedule or a retry starts an execution with the arguments of the previous one.
+    // A schedule or a retry starts an execution with the arguments of the previous one, so `isNew` may be outdated.
     ...(isNew === true && continuedFrom === undefined && { isNew }),
     ...(mustExist === true && { mustExist }),
     ...defined({ unreplayable: unreplayableIn(unreplayable) }),
@@ -47,7 +47,7 @@ export function checkStart(raw: unknown, continuedFrom: string | undefined): Sta
   }
 }
 
-/** The carried state, if continue-as-new made it. Only the previous execution could name its own id in the arguments. */
+/** The carried state, if it really comes from continue-as-new: only the previous execution could put its own id into the arguments. */
 function carriedIn(given: unknown, continuedFrom: string | undefined): Continuation | undefined {
   const { previous, coreVersion, state, digest, tail } = (isObject(given) ? given : {}) as Partial<Continuation>
   if (continuedFrom === undefined || previous !== continuedFrom) return undefined
@@ -75,7 +75,7 @@ function settingsIn(settings: unknown): SessionSettings {
   }
 }
 
-/** An execution must have room for more than continue-as-new carries into it. Otherwise it would continue as new at once. */
+/** An execution must have room for more than continue-as-new carries into it. Otherwise, it would at once continue as new. */
 function historyIn({ events, bytes }: Partial<HistorySize>): Partial<HistorySize> {
   return {
     ...(isOrdinal(events) && { events: Math.max(events, MIN_HISTORY.events) }),

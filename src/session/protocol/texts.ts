@@ -23,7 +23,7 @@ export function textProblem(text: unknown, kind: TextKind): string | undefined {
 }
 
 const ELLIPSIS = '…'
-/** Quotes and the ellipsis. */
+/** Bytes of the quotes and the ellipsis. */
 const OVERHEAD = jsonBytes(ELLIPSIS)
 
 /** The text, shortened with an ellipsis to at most `maxBytes` bytes of JSON. */

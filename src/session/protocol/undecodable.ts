@@ -1,7 +1,7 @@
 // The payload converter's result for a value that it cannot decode.
 
 /**
- * A value that cannot be decoded. It is a class, because no payload decodes to an instance of it, whereas a member of an object could be
+ * A value that cannot be decoded. It is a class, because no payload can decode to an instance of it. A marker member in an object could be
  * forged.
  */
 export class Undecodable {

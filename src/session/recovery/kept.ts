@@ -1,4 +1,4 @@
-// What a session keeps besides its transcript: the plan and the memory, at a point in its past.
+// The plan and the memory of a session at a point in its past.
 import type { SessionEvent } from '../events.ts'
 import { MEMORY, PLAN } from '../built-in-tools/kept.ts'
 import type { Memory } from '../built-in-tools/memory.ts'
@@ -27,7 +27,7 @@ function laterChanges(events: readonly SessionEvent[], seq: number): SessionEven
   return past.entries.flatMap(({ event, out }) => (event.seq > seq && (!out || out.outcomes) ? [event] : []))
 }
 
-/** The plan and the memory before a run began; undefined if the events do not have its beginning. */
+/** The plan and the memory before a run began; undefined if the events do not include its beginning. */
 export function keptBeforeRun(events: readonly SessionEvent[], run: number): PlanAndMemory | undefined {
   const start = events.findLast((event) => event.type === 'run_started' && event.run === run)
   return start && keptAt(events, start.seq - 1)

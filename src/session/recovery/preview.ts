@@ -22,7 +22,7 @@ export type NextStep =
   | { step: 'model_call'; run: number; turn: number }
   /** The run's messages are answered from the beginning. */
   | { step: 'new_run'; run: number }
-  /** The model has answered: the run completes. */
+  /** The model has already answered, so the run completes. */
   | { step: 'completion'; run: number }
 
 /** What a strategy would do to a failed run. Calls are named by their ids. */
@@ -45,7 +45,7 @@ export interface RecoveryPreview {
   drops: string[]
   /** For `selective`: the options for each call of the newest answer. The other lists say what happens to calls that are not named. */
   choices?: CallOptions[]
-  /** The first step afterwards; absent: the session waits for a message or a person, or it depends on the choice. */
+  /** The first step afterwards; absent if the session waits for a message or a person, or if the step depends on the choice. */
   next?: NextStep
 }
 
@@ -101,7 +101,7 @@ function nextStepOf(state: SessionState, current: RunState, strategy: RecoverySt
   const next: NextStep = { step: 'model_call', run, turn: turnsOf(current) + 1 }
   switch (strategy) {
     case 'manual':
-    // Depends on the calls that a person names.
+    // The result depends on the calls that a person names.
     case 'selective':
       return undefined
     case 'abandon':

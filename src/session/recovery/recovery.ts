@@ -9,7 +9,6 @@ import type { CallState, RunState, SessionError, SessionState } from '../state.t
 import { cutText } from '../protocol/texts.ts'
 import type { BudgetRaise } from '../spending/spend.ts'
 
-/** What kind of failure a code means. */
 type ErrorClass =
   /** The cause is outside of pawl and temporary, so another attempt may succeed. */
   | 'transient'
@@ -46,16 +45,16 @@ export function chooseRecovery(
   if (!run) return { strategy: 'abandon', options: ['abandon', 'manual'] }
   const allowed = (strategy: RecoveryStrategy): boolean => problemWith(state, run, strategy) === undefined
   const options = [...RECOVERIES.filter(allowed), 'manual' as const]
-  // The right strategy depends on the outcomes of these calls.
+  // The right strategy depends on how these calls turned out.
   if (unknownCallsOf(state, run).length > 0) return { strategy: 'manual', options }
-  // Without a higher limit, every strategy reaches the same limit again, and `raise` continues the run automatically.
+  // Without a higher limit, every strategy would reach the same limit again. `raise` continues the run automatically.
   const wanted = error.raise ? [] : preferred(run, errorClassOf(error))
   return { strategy: wanted.find(allowed) ?? 'manual', options }
 }
 
 /**
- * The strategy to suggest now: the one that was recorded with the error, because only the failure shows whether it was transient. If none
- * was recorded, a person may have resolved calls since.
+ * The strategy to suggest now. If one was recorded with the error, that one applies, because only the failure shows whether it was
+ * transient. If none was recorded, a person may have resolved calls since.
  */
 export function suggestedStrategy(
   state: SessionState,
@@ -120,7 +119,7 @@ export function nextAttemptAt(
 ): number | undefined {
   const { automatic, maxAttempts, baseDelayMs, maxDelayMs, perHour } = state.facts?.recovery ?? DEFAULT_RECOVERY
   const { inARow = 0, times = [] } = state.recovered ?? {}
-  // Another attempt would reach the same limit.
+  // Another attempt would only reach the same limit again.
   if (errorClassOf(error) === 'limit' || !automatic.some((one) => one === strategy) || inARow >= maxAttempts) return undefined
   const delayMs = Math.min(maxDelayMs, doubled(baseDelayMs, inARow)) * spreadOf(state)
   const full = times.at(-perHour)

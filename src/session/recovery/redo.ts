@@ -45,7 +45,7 @@ function issued(place: Place, { callId, input = null, resolution }: CallState): 
   return { type: 'tool_issued', ...about, ...(isAgain && { resolution }) }
 }
 
-/** Tells the model that the call was skipped. If the model already knows that the call's outcome is unknown, that does not change. */
+/** Tells the model that the call was skipped. If the model already knows that the outcome is unknown, nothing changes. */
 function skipped(place: Place, call: CallState, { by, reason }: Decider): EventBody[] {
   const { callId, status, resolution, asked, attempts: attempt = 0 } = call
   if (status === 'unknown') return []
@@ -76,8 +76,8 @@ function idWhenRedone(run: number, turn: number, call: CallState): string {
 }
 
 /**
- * The resolution of the call's next generation. The effect of a completed call happens again under a new key. Any other call keeps its key:
- * if an earlier attempt took effect after all, a downstream service that knows the key does not repeat it.
+ * The resolution of the call's next generation. The effect of a completed call happens again under a new key. Any other call keeps its key,
+ * so that a downstream service that knows the key does not repeat an effect that an earlier attempt had after all.
  */
 function whenRedone(call: Pick<CallState, 'status' | 'resolution'>): Resolution {
   const { replayOf: _, ...same } = call.resolution

@@ -1,4 +1,5 @@
-// What a rollback or a recovery restores besides the transcript. Its event carries this, so that the fold need not read earlier events.
+// What a rollback or a recovery restores besides the transcript. The event carries these values, so that the fold need not read earlier
+// events.
 import type { Memory } from '../built-in-tools/memory.ts'
 import type { Plan } from '../built-in-tools/plan.ts'
 

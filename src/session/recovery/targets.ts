@@ -16,7 +16,8 @@ import { defined } from '../defined.ts'
 /** A target that was found. */
 export interface TargetPlace {
   /**
-   * The last event that belongs to the target. The transcript has no open calls there, because an answer with unfinished calls is omitted.
+   * The last event that belongs to the target. The transcript has no open calls at that point, because an answer with unfinished calls is
+   * omitted.
    */
   seq: number
   digest: string
@@ -49,8 +50,8 @@ interface Entry {
 }
 
 /**
- * Finds a target among all events of a session; without a target, the newest place. `archived`: also finds targets in a past that a
- * rollback has archived, because a fork may begin there.
+ * Finds a target among all events of a session; without a target, the newest place. `archived`: whether to search the archived past, too,
+ * because a fork may begin there.
  * @throws TargetRefused.
  */
 export function locate(entries: Iterable<Entry>, target: Target | undefined, options: { archived?: boolean } = {}): TargetPlace {
@@ -67,7 +68,7 @@ interface Search {
   found(options?: { archived?: boolean }): TargetPlace
 }
 
-/** The same, for events that the caller adds one by one. */
+/** A search to which the caller adds events one by one. */
 export function searchFor(target: Target | undefined): Search {
   const transcript = emptyTranscript()
   let boundaries: TargetPlace[] = []
@@ -94,14 +95,14 @@ export function searchFor(target: Target | undefined): Search {
     if (!found || !target) {
       const last = boundaries.at(-1)
       if (!target && last) return last
-      throw target ? notFound(target) : new TargetRefused('session_not_found', 'The session has no events: check its id.')
+      throw target ? notFound(target) : new TargetRefused('session_not_found', 'The session has no events. Check its id.')
     }
     const { seq, live } = found
     if (!live && !archived) {
-      throw new TargetRefused('target_archived', `A rollback or a recovery has gone back behind ${nameOf(target)}: fork from it instead.`)
+      throw new TargetRefused('target_archived', `A rollback or a recovery has archived ${nameOf(target)}. Fork from it instead.`)
     }
     const place = boundaries.findLast((boundary) => boundary.seq <= seq)
-    if (!place) throw new TargetRefused(notFound(target).code, `There is nothing before ${nameOf(target)}: start a new session instead.`)
+    if (!place) throw new TargetRefused(notFound(target).code, `There is nothing before ${nameOf(target)}. Start a new session instead.`)
     return place
   }
   return { add, found: placeFound }

@@ -1,4 +1,4 @@
-// Which events count in a session's slices: those that still count in the session, and replays in place of calls that no longer do.
+// Which events count in a session's slices: those that still count in the session, and replays of calls that no longer count themselves.
 import { defined } from '../defined.ts'
 import type { EventOf, EventType, SessionEvent } from '../events.ts'
 import { goBackTo, keep, nothingVisible, type PastEntry, type VisiblePast } from '../past/visible.ts'
@@ -11,7 +11,7 @@ export interface SlicePast extends VisiblePast {
 }
 
 interface CountedEntry extends PastEntry {
-  /** The call in whose place it counts, because the event is a replay of that call. */
+  /** Set if the event is a replay that counts in place of this call. */
   inPlaceOf?: string
 }
 
@@ -61,7 +61,7 @@ function asCounted({ entries }: SlicePast, replay: Replay): CountedEntry[] {
   return events.map((event) => ({ event: Object.freeze(event), inPlaceOf: of }))
 }
 
-/** Only the call's own reports count, because hooks run for the replay, too, and make their own. */
+/** Only the call's own reports count, because hooks also run for the replay and make their own reports. */
 function isOutcome(event: SessionEvent): event is Outcome {
   return isCompletion(event) || (event.type === 'emitted' && event.hook === undefined) || event.type === 'milestone_reached'
 }

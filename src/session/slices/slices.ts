@@ -8,7 +8,7 @@ export interface SliceRules {
   readonly name: string
   readonly version: number
   readonly initial: unknown
-  /** By event type: returns the value after an event. */
+  /** By event type: returns the value after the event. */
   readonly on: { readonly [T in EventType]?: (value: never, event: never) => unknown }
 }
 
@@ -50,7 +50,7 @@ export function emptySlices(rules: readonly SliceRules[]): SlicesFold {
   return { rules, past: emptyPast(reads), values: initialValues(rules) }
 }
 
-/** Adds one event, in place, with its large values restored. Reports each event that makes a reducer throw once. */
+/** Adds one event, in place, with its large values restored. Reports each event that makes a reducer throw, and reports it once. */
 export function addToSlices(fold: SlicesFold, event: SessionEvent, skipped: (what: SkippedEvent) => void): void {
   // Reducers get a copy, because what they keep of it becomes part of their value and is frozen.
   const own = fold.past.reads.has(event.type) ? deepFrozen(copyOf(event)) : event
@@ -83,11 +83,11 @@ function reduced({ rules, values }: SlicesFold, event: SessionEvent, skipped: (w
 }
 
 function usable(value: unknown): unknown {
-  if (value === undefined) throw new TypeError('The reducer returned undefined: return the value, changed or not.')
+  if (value === undefined) throw new TypeError('The reducer returned undefined. Return the value, changed or not.')
   if (value instanceof Promise) {
-    // It may reject, and no other code handles that.
+    // The promise may reject, and no other code handles that.
     value.catch(() => undefined)
-    throw new TypeError('The reducer returned a promise: a reducer cannot be async.')
+    throw new TypeError('The reducer returned a promise, but a reducer cannot be async.')
   }
   return deepFrozen(value)
 }

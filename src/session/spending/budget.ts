@@ -25,7 +25,7 @@ const UNITS = ['tokens', 'usd'] as const
 /** The share of a limit at which pawl warns. */
 const WARNED_AT = 0.8
 
-/** What the event says was spent; undefined if nothing was. */
+/** The cost that an event records; undefined if it records none. */
 export function spentBy(event: SessionEvent): Cost | undefined {
   switch (event.type) {
     case 'model_completed':

@@ -20,7 +20,8 @@ export interface Price extends Rates {
 }
 
 /**
- * List prices as published by 2026-11-25. Append, do not edit: earlier calls keep their price. A Model's own `price` takes precedence.
+ * List prices as published by 2026-11-25. Append entries and never edit them, because earlier calls keep their price. A Model's own `price`
+ * takes precedence.
  */
 export const PRICES: readonly Price[] = [
   { model: 'claude-3-opus', since: '2024-02-29', input: 15, output: 75, cacheWrite: 18.75, cacheRead: 1.5 },
@@ -311,7 +312,7 @@ export function listPrice(model: string, at: number): Price | undefined {
   const day = new Date(at).toISOString().slice(0, 10)
   const name = model.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, '')
   const entries = PRICES.filter((price) => price.model === name)
-  // A call before the first entry's day comes from a wrong clock, so the same price applies.
+  // A call dated before the first entry comes from a wrong clock, so that entry's price applies.
   return entries.findLast(({ since }) => since <= day) ?? entries[0]
 }
 

@@ -1,4 +1,4 @@
-// Reservations: the most that a model call can cost, reserved before its request is sent, and what to charge if it never ends.
+// Reservations: the most that a model call can cost, reserved before its request is sent, and the cost to assume if it never ends.
 import type { Cost } from './spend.ts'
 import { exactUsd, type ModelPrice } from './model-price.ts'
 
@@ -63,7 +63,7 @@ export function reserve(call: CallSize, left: BudgetRest): Reservation | undefin
   return reservationFor(call, Math.max(minTokens, outputTokens))
 }
 
-/** Whether the budget affords it. */
+/** Whether the budget can afford the reservation. */
 export function fits(reservation: Reservation, { tokens = Number.POSITIVE_INFINITY, usd = Number.POSITIVE_INFINITY }: BudgetRest): boolean {
   const cost = maxCost(reservation)
   return cost.tokens <= tokens && cost.usd <= usd

@@ -25,14 +25,14 @@ import { reopenTurn, restartNewestRun, removeAnswers, rollBack, becomeFork } fro
 export function addToTranscript(transcript: Transcript, event: SessionEvent): void {
   noteEffect(transcript.effects, event)
   const before = 'callId' in event && event.callId !== undefined ? transcript.calls.get(event.callId)?.status : undefined
-  // The results of abandoned calls depend on how far these had got.
+  // The results of abandoned calls depend on how far the calls had got.
   const abandons = abandonsCalls(event)
   if (!abandons) addToCalls(transcript.calls, event)
   addToMessages(transcript, event, before)
   if (abandons) addToCalls(transcript.calls, event)
 }
 
-/** `before`: the status, before the event, of the call that the event concerns. */
+/** `before`: the status of the event's call before the event. */
 function addToMessages(transcript: Transcript, event: SessionEvent, before: TurnCall['status'] | undefined): void {
   switch (event.type) {
     case 'session_started':
@@ -199,8 +199,8 @@ function addResult(transcript: Transcript, { callId, seq }: { callId: string; se
 }
 
 /**
- * The model was told that the outcome is unknown, and now it is known. The result stays as the model saw it, and a note states the outcome.
- * The result itself changes only if the results are not in `messages`, or return there.
+ * Handles an outcome that becomes known after the model was told that it was unknown. The result stays as the model saw it, and a note
+ * states the outcome. The result itself changes only if the results are not in `messages` yet, or are put back there.
  */
 function noteLateOutcome(transcript: Transcript, event: EventOf<'tool_resolved'>): void {
   const { callId, tool, effectId, happened, seq } = event

@@ -26,7 +26,7 @@ export function compactionNote(
   ].join('\n')
 }
 
-/** The effects: the newest ones in full, the others counted. A list that grew with the session would fill the window again. */
+/** Lists the newest effects in full and only counts the others. A list that grew with the session would fill the window again. */
 function effectLines(effects: readonly NotedEffect[], results: ReadonlyMap<string, ResultContent>, maxBytes: number): string[] {
   const listed: Record<NotedEffect['status'], string[]> = { completed: [], unknown: [] }
   // Effects with an unknown outcome come first, because they are rare and must not be repeated.

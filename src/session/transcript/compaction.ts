@@ -6,7 +6,7 @@ import { isFromUser, type Transcript } from './transcript.ts'
 
 /** When an agent's conversations are compacted, and what stays. */
 export interface CompactionPolicy {
-  /** Share of the window from which the conversation is compacted. */
+  /** Share of the window at which the conversation is compacted. */
   readonly at: number
   /** How many of the newest turns stay unchanged. */
   readonly keepTurns: number
@@ -19,7 +19,7 @@ const RETRY_AFTER = 0.05
 /** How much of the window a summary may fill, in tokens. */
 const SUMMARY = { share: 0.05, min: 200, max: 8_000 } as const
 const SUMMARY_BYTES_PER_TOKEN = 4
-/** Limits for results that the model still sees, in bytes. The first with which the request fits applies. */
+/** Limits for results that the model still sees, in bytes. The first limit with which the request fits applies. */
 const RESULT_LIMITS = [64_000, 32_000, 16_000, 8_000, 4_000, 2_000, 1_000] as const
 const MIN_RESULT_BYTES = 500
 
@@ -124,8 +124,8 @@ function cutFor(transcript: Transcript, turns: number): number {
 }
 
 /**
- * Whether a turn begins with this message: with a user's message, or with an answer to results or to an answer that was not the last one.
- * One event may have added both results and the user's message after them; an event cannot be cut.
+ * Whether a turn begins with this message. A turn begins with a user's message, or with an answer that follows results or another answer.
+ * One event may have added both results and the user's message after them, and such an event cannot be split.
  */
 function isTurnStart({ messages, seqs }: Transcript, index: number): boolean {
   const [message, before] = [messages[index], messages[index - 1]]

@@ -49,7 +49,7 @@ export function restartNewestRun(transcript: Transcript, { at }: Cut): void {
   truncate(transcript, from)
   transcript.waiting = new Map([...took, ...transcript.waiting])
   took.clear()
-  // The beginning of the run closed an earlier turn if the message took the session out of an error.
+  // If the message took the session out of an error, the beginning of the run closed an earlier turn.
   follow(transcript, at, startedAt)
 }
 
@@ -68,12 +68,12 @@ export function removeAnswers(transcript: Transcript, { at: seq, after: keptSeq 
   follow(transcript, seq, keptSeq)
 }
 
-/** Called after the removal of everything after `keptSeq`: adds a note that tells the model which effects remain from that part. */
+/** Called after everything after `keptSeq` was removed. Adds a note that tells the model which effects of that part remain. */
 function follow(transcript: Transcript, seq: number, keptSeq: number): void {
   transcript.systemMessages = []
   transcript.open = null
   transcript.closed = null
-  // Of each call that stays, the newest known outcome stays.
+  // Each call that stays keeps its newest known outcome.
   const isAboutKept = ({ outcome, answerSeq = Infinity }: Note): boolean => outcome !== undefined && answerSeq <= keptSeq
   const notes = transcript.notes.filter((note) => note.seq <= keptSeq || isAboutKept(note))
   transcript.notes = notes.map((note) => ({ ...note, after: Math.min(note.after, transcript.messages.length) }))
@@ -110,7 +110,7 @@ export function rollBack(
   { at, after: toSeq, waiting }: Cut,
   { keepsRun, keys, again }: EventOf<'rolled_back'>,
 ): void {
-  // A reopened turn that had its results at that point gets them back.
+  // A reopened turn gets the results back that it had at that point.
   if ((transcript.open?.resultsSeq ?? Number.POSITIVE_INFINITY) <= toSeq) closeCalls(transcript, at)
   const kept = transcript.seqs.findIndex((seq) => seq > toSeq)
   if (kept >= 0) truncate(transcript, kept)

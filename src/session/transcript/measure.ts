@@ -1,4 +1,4 @@
-// How large a request is: the bytes of its text, and an estimate in tokens if no model has counted them.
+// Measures a request: the bytes of its text, and an estimate of its tokens if no model has counted them.
 import type { ContentBlock, ImageBlock, Message, TextBlock } from '../content.ts'
 
 /** Few texts have fewer bytes per token, so estimates tend to be too high. */

@@ -1,5 +1,5 @@
-// The messages of a request, built from the transcript: with summaries for compacted parts and notes in their places, without refused
-// answers.
+// The messages of a request, built from the transcript: with summaries in place of compacted parts, with notes at their positions, and
+// without refused answers.
 import type { ContentBlock, Message, ToolResultBlock } from '../content.ts'
 import { compactionNote } from './compaction-note.ts'
 import { bytesOfMessages, cutMiddle } from './measure.ts'
@@ -30,7 +30,7 @@ export function sentFrom({ messages, seqs, compactions }: Transcript): number {
   return first < 0 ? messages.length : first
 }
 
-/** The messages from one index up to another, with the notes that are before each of them, or at the transcript's end. */
+/** The messages between two indexes, with the notes before each of them and at the transcript's end. */
 export function messagesBetween(transcript: Transcript, from: number, to = transcript.messages.length): Message[] {
   const { messages, seqs, refused, replaced } = transcript
   const shorten = shortening(transcript.compactions)

@@ -6,7 +6,7 @@ import type { Json } from '../json.ts'
 import { beginningOf } from '../beginning.ts'
 import { systemNote } from './system-note.ts'
 
-/** Content that is not sent any more, and what the provider said about it. */
+/** Content that is no longer sent, and what the provider said about it. */
 export interface ReplacedContent extends RefusedContent {
   reason: string
 }
@@ -36,7 +36,7 @@ export function contentIn(message: Message, seq: number): RefusedContent[] {
   return found
 }
 
-/** The message with notes in place of refused parts. `seq`: that of the event that added the message. */
+/** The message with notes in place of refused parts. `seq` belongs to the event that added the message. */
 export function withNotes(message: Message, seq: number, replaced: readonly ReplacedContent[]): Message {
   const here = replaced.filter((one) => one.seq === seq)
   if (here.length === 0) return message
@@ -51,7 +51,6 @@ export function withNotes(message: Message, seq: number, replaced: readonly Repl
   })
 }
 
-/** Whether both are the same part of the same message. */
 export function isSameContent(a: RefusedContent, b: RefusedContent): boolean {
   return a.seq === b.seq && a.kind === b.kind && a.size === b.size && a.digest === b.digest
 }

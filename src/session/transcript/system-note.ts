@@ -1,4 +1,4 @@
-// Marks text from pawl among a user's blocks, so that the model knows that the user did not write it.
+// Marks pawl's own text among a user's blocks, so that the model knows that the user did not write it.
 
 /** The text, as a note from the system. */
 export function systemNote(what: string): string {

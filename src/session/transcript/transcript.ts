@@ -28,7 +28,7 @@ export interface Transcript {
   waiting: Map<string, WaitingMessage>
   /** The status and outcome of the newest answer's calls. */
   calls: TurnCalls
-  /** The results so far of the newest assistant message's calls; null once they are in `messages`. */
+  /** The results so far of the calls of the newest assistant message; null once they are in `messages`. */
   open: TurnResults | null
   /** The results of the newest answer's calls once they are in `messages`. A recovery may remove them again. */
   closed: TurnResults | null
@@ -88,7 +88,7 @@ export interface Note {
   after: number
   /** The event that cut the transcript, or the hook's event. */
   seq: number
-  /** The answer whose calls were made again, or have another outcome, if the note is about those calls. */
+  /** The answer that the note is about, if its calls were made again or have another outcome. */
   answerSeq?: number
   /** The call whose outcome became known, if the note is about that. */
   outcome?: { callId: string; happened: boolean }
@@ -205,7 +205,7 @@ export function isFromUser({ role, content }: Message): boolean {
   return role === 'user' && (typeof content === 'string' || content.every((block) => block.type !== 'tool_result'))
 }
 
-/** The transcript with the answers of hooks. It shares the messages, and `seq` is that of the answers' events. */
+/** The transcript with the answers of hooks. It shares the messages with the original. `seq` belongs to the answers' events. */
 export function withAnswers(transcript: Transcript, runs: readonly HookRun[], seq = Infinity): Transcript {
   const { contexts, systemMessages } = textsOf(runs)
   if (contexts.length === 0 && systemMessages.length === 0) return transcript

@@ -18,7 +18,7 @@ export interface CallView {
   input?: Json
   /** Digest of the arguments that a person is to decide on. */
   digest?: string
-  /** Why a person must decide. */
+  /** Why a person must decide the call. */
   reason?: string
   /** When its request for approval or for an answer expires, in milliseconds since 1970. */
   expiresAt?: number

@@ -49,7 +49,7 @@ export interface PendingStep {
   heldUp?: Pick<SessionWait, 'reason' | 'until'> & { for: 'worker' | 'next_attempt' }
 }
 
-/** What a call waits for, as its workflow knows it; no event says so. */
+/** What a call waits for, according to its workflow. No event records it. */
 export interface CallWait {
   callId: string
   for: 'worker' | 'verification'
@@ -61,7 +61,7 @@ export interface CallWait {
 /** What is known besides the state. */
 export interface WaitContext {
   steps: readonly PendingStep[]
-  /** What its workflow says. */
+  /** What the session's workflow reports. */
   calls?: readonly CallWait[]
   /** When the workflow retries a failed attempt. */
   retryAt?: number
@@ -81,7 +81,7 @@ function waitsOfStatus(state: SessionState, seen: WaitContext | undefined): Sess
   switch (status) {
     case 'idle':
     case 'closed':
-      // Those that it has are taken as soon as nothing else holds it up.
+      // Queued messages are accepted as soon as nothing else holds the session up.
       return inbox.length > 0 ? [] : [{ for: 'message' }]
     case 'error':
       return error ? waitsInError(state, error, seen) : []
@@ -91,7 +91,7 @@ function waitsOfStatus(state: SessionState, seen: WaitContext | undefined): Sess
   }
 }
 
-/** The code of a session that would lose something if it continued without an earlier execution. */
+/** The code of a session's error if continuing without an earlier execution would lose something. */
 export const UNREADABLE = 'execution_unreadable'
 
 /** The wait ends when a worker can replay the earlier execution, or a person decides to continue without what is lost. */
@@ -142,7 +142,7 @@ function waitsForSteps(run: RunState, seen: WaitContext | undefined): SessionWai
   const calls = running.map(({ callId, resolution: { tool } }): SessionWait => {
     const said = seen?.calls?.find((wait) => wait.callId === callId)
     if (said) return { ...said, tool }
-    // The server does not say which step is which call.
+    // The server does not tell which step belongs to which call.
     return { for: 'tool', callId, tool, ...(running.length === 1 && stepOf(steps[0], seen)) }
   })
   const held = running.length > 1 ? steps.find(({ heldUp }) => heldUp)?.heldUp : undefined

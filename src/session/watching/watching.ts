@@ -1,4 +1,5 @@
-// What a watcher of a session sees: its events, each once and in order, and between them the model's answer before it is recorded.
+// What a watcher of a session sees: its events, each once and in order, and between them the parts of the model's answer before it is
+// recorded.
 import {
   addDelta,
   compareStreams,
@@ -34,7 +35,7 @@ export interface SessionWatcher {
   readonly seq: number
   /** The session's status as last reported to the watcher. */
   readonly status: SessionStatus | undefined
-  /** The watcher does not need parts up to here. */
+  /** The watcher no longer needs parts up to here. */
   readonly cursor: DeltaCursor
   /** Accepts the next events. */
   events(events: readonly SessionEvent[]): WatchItem[]
@@ -87,7 +88,7 @@ export function startWatching(after: number, endedAt: number): SessionWatcher {
       return seq
     },
     get cursor() {
-      // A stream that has ended lies before the events that ended it, so the cursor is past it.
+      // An ended stream precedes the event that ended it, so the cursor moves past it.
       return shown && shown.seq >= ended ? shown : { ...NO_DELTAS, seq: ended }
     },
     events: (events) => events.flatMap(event),
@@ -118,7 +119,7 @@ function isSame(event: { run: number; turn: number; attempt: number }, shown: De
   return event.run === shown?.run && event.turn === shown.turn && event.attempt === shown.attempt
 }
 
-/** Whether the failure belongs neither to the attempt that is shown nor to a later one. */
+/** Whether the failure belongs to another model call, or to an attempt before the one that is shown. */
 function isOther({ run, turn, error }: SessionEvent & { type: 'model_attempt_failed' }, shown: DeltaStream | undefined): boolean {
   return run !== shown?.run || turn !== shown.turn || error.attempt < shown.attempt
 }

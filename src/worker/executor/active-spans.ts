@@ -6,10 +6,10 @@ import { type SpanSubject, spanOf, type Stretch } from '../../telemetry/ids.ts'
 import { isSampled } from '../../telemetry/sampling.ts'
 import { type SpanSettings, tracePackages } from '../telemetry-settings.ts'
 
-/** What tells a job's span. */
+/** The parts of an order that identify a job's span. */
 export type SpanOrder = Pick<JobOrder, 'kind' | 'input' | 'attempt'> & { ticket: Pick<Ticket, 'sessionId'> }
 
-/** Runs a job's work. */
+/** Runs a job's work with its span active. */
 export type ActiveSpans = <T>(order: SpanOrder, work: () => Promise<T>) => Promise<T>
 
 /** Loads only OpenTelemetry's API. Resolves to undefined if the orchestrator exports no spans because its packages are missing. */
@@ -34,7 +34,7 @@ function isInstalled(name: string): boolean {
   }
 }
 
-/** The stretch and the span that a job belongs to. Jobs outside a run's steps belong to no span. */
+/** The stretch and the span that a job belongs to. Jobs outside a run's steps have no span. */
 function placeOf({ kind, input, attempt, ticket: { sessionId } }: SpanOrder): { of: Stretch; about: SpanSubject } | undefined {
   switch (kind) {
     case 'callModel': {

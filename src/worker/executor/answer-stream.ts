@@ -1,23 +1,21 @@
-// Streams model output to the orchestrator while it arrives: the first piece at once, then in parts, with those of all jobs in one message.
-// An executor keeps a job's whole output until the job ends, in case a new orchestrator connects.
+// Streams model output to the orchestrator while it arrives. The first piece is sent at once, and later pieces in parts; one message has
+// the parts of all jobs. An executor keeps a job's whole output until the job ends, in case a new orchestrator connects.
 import { addDelta, type ModelDelta, sizeOf } from '../../session/watching/deltas.ts'
 import type { AnswerPart } from '../protocol.ts'
 
-/** The answer of one attempt of a model call. */
 export interface AnswerStream {
   add(piece: ModelDelta): void
-  /** The answer is complete or was cut off: later pieces are dropped. */
+  /** The answer is complete or was cut off, so later pieces are dropped. */
   end(): void
   /** Returns everything so far and marks it as sent. */
   soFar(): AnswerPart
 }
 
-/** Pause between two messages. With the pause of the orchestrator's writer, it is the most that a piece waits to reach a watcher. */
+/** Pause between two messages. A piece reaches a watcher at the latest after this pause and that of the orchestrator's writer. */
 const BETWEEN_MS = 8
-/** A longer answer is not streamed to its end: watchers see it in full when it is recorded. */
+/** The rest of a longer answer is not streamed. Watchers see the whole answer when it is recorded. */
 const MAX_CHARACTERS = 4_000_000
 
-/** The streams of an executor. */
 export function answerStreams(post: (parts: { job: string; part: AnswerPart }[]) => void): (job: string) => AnswerStream {
   /** Unsent pieces, by job. */
   const due = new Map<string, () => AnswerPart>()
@@ -60,7 +58,7 @@ export function answerStreams(post: (parts: { job: string; part: AnswerPart }[])
       },
       end() {
         hasEnded = true
-        // The executor reports the job's end next.
+        // The executor reports the end of the job next.
         if (due.has(job)) post([{ job, part: take() }])
         due.delete(job)
       },

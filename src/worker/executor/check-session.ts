@@ -1,5 +1,5 @@
-// Finds what would change for an open session if only these agents served it. `pawl preflight` uses it: no tool, model or instructions are
-// called.
+// Finds what would change for an open session if only these agents served it. Used by `pawl preflight`. It calls no tool, no model and no
+// function of the agents.
 import type { Agent } from '../../agent/agent.ts'
 import type { Tool } from '../../agent/tool.ts'
 import { contextProblem } from '../../jobs/context-check.ts'
@@ -37,7 +37,7 @@ function checkCall(tool: Tool | undefined, call: UnfinishedCall): CheckProblem[]
   }
 }
 
-/** Checks a call that will be executed, at once or after a person approves it. */
+/** Checks a call that will be executed, either at once or after a person approves it. */
 async function checkExecution(tool: Tool | undefined, { input, resolution }: UnfinishedCall): Promise<CheckProblem[]> {
   if (!tool) return [TOOL_NOT_SERVED]
   if (!tool.execute) return [ANSWERED_BY_CLIENT]
@@ -49,7 +49,7 @@ async function checkExecution(tool: Tool | undefined, { input, resolution }: Unf
   ]
 }
 
-/** Checks a call whose outcome is unknown: `verify` is called for it, and a person may have it executed again. */
+/** Checks a call whose outcome is unknown: pawl calls `verify` for it, and a person may have it executed again. */
 async function checkUnknown(tool: Tool | undefined, { status, input, resolution }: UnfinishedCall): Promise<CheckProblem[]> {
   if (!tool && status === 'awaiting_resolution' && !resolution.verify) return [CANNOT_RETRY]
   if (!resolution.verify || input === undefined) return []

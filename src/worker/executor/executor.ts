@@ -27,11 +27,14 @@ export interface ExecutorOptions {
   agents: readonly Agent[]
   services: AnyServices
   logger: Logger
-  /** Whether it runs in its own process, which outlives its orchestrator and can be killed if a body ignores its timeout. */
+  /** Whether it runs in its own process. Such a process outlives its orchestrator and can be killed if a body ignores its timeout. */
   ownProcess: boolean
-  /** Ends this process if an `external` body is overdue and no orchestrator vouches for it. Absent: bodies share the process with theirs. */
+  /**
+   * Ends this process if an `external` body is overdue and no orchestrator vouches for it. Absent if the executor shares the orchestrator's
+   * process.
+   */
   bodies?: BodyWatch | undefined
-  /** Makes the span of a job active while it runs. Absent: there are no spans. */
+  /** Makes the span of a job active while it runs. Absent if there are no spans. */
   spans?: ActiveSpans | undefined
 }
 
@@ -90,7 +93,7 @@ export function startExecutor({
     killsOverdue: ownProcess,
   }
   let connected: Channel<ToExecutor, FromExecutor> | undefined
-  /** Whether the connected orchestrator receives attempts. */
+  /** Whether the connected orchestrator already receives attempts. */
   let isServed = false
 
   setInterval(() => {
@@ -122,7 +125,7 @@ export function startExecutor({
     }
   }
 
-  /** Snapshots are a cache: if folding fails now, the next job folds the slices, or the client that reads them does. */
+  /** Snapshots are a cache. If folding fails now, the next job folds the slices, or the client that reads them does. */
   async function keepUp(target: ReadTarget): Promise<void> {
     try {
       await needs.views.keepUp(target)

@@ -13,12 +13,11 @@ import type { AnswerStream } from './answer-stream.ts'
 import type { OrchestratorLine } from './line.ts'
 
 /**
- * How long a result is kept for another orchestrator, because its receiver may die before the server has it. Passing it on takes
- * milliseconds while the server answers. Another attempt cannot reproduce the result of an `external` body, so pawl keeps it longer.
+ * How long a result is kept for another orchestrator, because the current one may die before the server has the result. Normally, passing
+ * it on takes milliseconds. Another attempt cannot reproduce the result of an `external` body, so pawl keeps such a result longer.
  */
 const KEEP_ANSWER_MS = { repeatable: 5_000, external: 30_000 }
 
-/** A job that the executor holds. */
 export interface HeldJob {
   order: JobOrder
   stop: AbortController
@@ -30,14 +29,13 @@ export interface HeldJob {
   answer?: ModelAnswer
   said?: AnswerStream
   outcome?: JobOutcome
-  /** Milliseconds for which the outcome is still kept. They count down only while an orchestrator is connected. */
+  /** For how many more milliseconds the outcome is kept. They count down only while an orchestrator is connected. */
   keepMs: number
 }
 
-/** How long the result of a job is kept. */
 export const keepMsOf = ({ ticket }: JobOrder): number => (ticket.once ? KEEP_ANSWER_MS.external : KEEP_ANSWER_MS.repeatable)
 
-/** What the executor tells another orchestrator about its jobs. */
+/** What the executor tells a new orchestrator about its jobs. */
 export function holdingsOf(held: ReadonlyMap<string, HeldJob>): HeldJobReport[] {
   return [...held].map(([job, { order, begun, entered, progress, reserved, streamed, said, answer, outcome }]) => ({
     job,
@@ -56,13 +54,13 @@ interface LinkNeeds {
   streamOf(job: string): AnswerStream
 }
 
-/** The link of a job to the orchestrator. What it reports is kept in `one` for the next orchestrator. */
+/** The link of a job to the orchestrator. Its reports are kept in `one` for the next orchestrator. */
 export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: LinkNeeds): JobLink {
   return {
     signal: one.stop.signal,
     async begin() {
       one.begun = true
-      // The answer may have waited for another body that blocked the event loop.
+      // The server's answer may have waited behind another body that blocked the event loop.
       if (!(await confirmedJustNow(() => line.ask({ ask: 'begin', job })))) throw new AttemptLost()
     },
     entered(timeoutMs: number) {
@@ -95,7 +93,7 @@ export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: Li
   }
 }
 
-/** Reports at most once every few milliseconds: a stream has a piece for every other word. */
+/** Reports at most once every few milliseconds: because a stream has a piece for every word or two. */
 function reportStreamed(job: string, one: HeldJob, line: OrchestratorLine): (tokens: number) => void {
   let isDue = false
   return (tokens) => {
@@ -109,7 +107,7 @@ function reportStreamed(job: string, one: HeldJob, line: OrchestratorLine): (tok
   }
 }
 
-/** Short, so that a killed executor has received little that it had not reported. */
+/** Short, so that little is unreported when an executor is killed. */
 const REPORT_EVERY_MS = 20
 const CONFIRM_RETRY_MS = 250
 

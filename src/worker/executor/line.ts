@@ -1,14 +1,13 @@
-// An executor's connection to its orchestrator, which may die and be replaced: open requests are sent again to the next one.
+// An executor's connection to its orchestrator. If the orchestrator dies and is replaced, open requests are sent again to the next one.
 import { ArchiveUnavailable, AttemptLost, StaleWatermark } from '../../calls/errors.ts'
 import { PawlError } from '../../session/errors.ts'
 import type { Channel } from '../channel.ts'
 import type { Answers, Ask, FromExecutor, ToExecutor } from '../protocol.ts'
 
-/** An executor's connection. */
 export interface OrchestratorLine {
   /** Uses this channel from now on: sends `hello` first, then the open requests. */
   connect(channel: Channel<ToExecutor, FromExecutor>, hello: FromExecutor & { type: 'hello' }): void
-  /** Sends a message, or drops it without an orchestrator: the next `hello` has its content. */
+  /** Sends a message. Without an orchestrator, the message is dropped, because the next `hello` has its content. */
   post(message: FromExecutor): void
   /** Sends a request and waits for the answer without a time limit. Rejects with the orchestrator's refusal. */
   ask<A extends Ask>(ask: A): Promise<Answers[A['ask']]>

@@ -16,15 +16,15 @@ import { makeServices } from './services.ts'
 const CONNECT_RETRY_MS = 20
 const post = poster<ExecutorToParent>()
 
-// Without its parent, no process could confirm this one's death. It therefore exits, and its jobs resume elsewhere.
+// Without the parent, no process could confirm this one's death. Therefore it exits with its parent, and its jobs resume elsewhere.
 const tellListeners = ignoreGroupSignals()
 const bodies = endWithParent()
 
-// Node's ten frames often end inside of a package, before the user's own code. A program that has set its own limit keeps it.
+// Node's ten frames often end inside a package, before the user's own code. A program that has set its own limit keeps it.
 if (Error.stackTraceLimit === 10) Error.stackTraceLimit = 50
 
 async function main(id: number, module: string): Promise<void> {
-  /** The newest orchestrator's socket; may be set while this process loads. */
+  /** The newest orchestrator's socket; it may arrive while this process loads. */
   let path: string | undefined
   let reconnect = (): void => undefined
   const shutdown = new Promise<void>((resolve) => {
@@ -52,7 +52,7 @@ async function main(id: number, module: string): Promise<void> {
   await tellListeners()
 }
 
-/** Connects, and retries while that orchestrator is the newest. */
+/** Connects, and retries as long as that orchestrator is the newest. */
 function serveAt(path: string, newest: () => string | undefined, onConnect: (channel: ReturnType<typeof channelOver>) => void): void {
   const socket = connect(path)
   const again = (): void => {
@@ -66,7 +66,7 @@ function serveAt(path: string, newest: () => string | undefined, onConnect: (cha
   })
 }
 
-/** The parent also watches for missing files. */
+/** Tells the parent about a missing file, which it then also watches. */
 function reportMissing(error: unknown): void {
   reportLoaded()
   const folder = folderOfMissing(error instanceof Error ? error.cause : undefined)

@@ -7,7 +7,6 @@ import { beginningOf } from '../../session/beginning.ts'
 import { defined } from '../../session/defined.ts'
 import { PawlError } from '../../session/errors.ts'
 
-/** How the job ended, as data. */
 export async function outcomeOf(onThrown: (error: unknown) => void, work: () => Promise<unknown>): Promise<JobOutcome> {
   try {
     return { kind: 'answered', result: await work() }
@@ -39,7 +38,7 @@ function threw(error: unknown): JobOutcome {
   }
 }
 
-/** The workflow learns the message only, and a stop is not a failure. */
+/** Logs the whole error, because the workflow gets only its message. A stop is not logged, because it is not a failure. */
 export function logThrown(
   logger: Logger,
   { kind, ticket: { sessionId: session, subject } }: JobOrder,

@@ -21,7 +21,6 @@ import { storeOptions } from '../store-options.ts'
 import { telemetrySettings } from '../telemetry-settings.ts'
 import { openHeartbeatLine } from './threaded-heartbeats.ts'
 
-/** Options with the times that are checked. */
 type CheckedCreateOptions = CreateWorkerOptions & ReturnType<typeof checkCreate>
 
 /** See `createWorker` of `pawl/worker`. */
@@ -30,16 +29,15 @@ export async function createWorker(options: CheckedCreateOptions): Promise<PawlW
   try {
     return await assemble(options, opened)
   } catch (error) {
-    // Why it could not start matters more.
+    // The reason why the worker could not start matters more than an error while closing.
     await opened.closeAll().catch(() => undefined)
     throw error
   }
 }
 
-/** Functions that close what has been opened. */
 interface Closers {
   add(close: () => unknown): void
-  /** Closes everything, the last one first. Rejects with the first error. */
+  /** Closes everything in reverse order. Rejects with the first error. */
   closeAll(): Promise<void>
 }
 
@@ -65,7 +63,7 @@ async function assemble(options: CheckedCreateOptions, opened: Closers): Promise
   const { agents } = checkAgents(options, 'createWorker')
   const logger = openLogger({ to: options.logger && userLogger(options.logger), redact: options.redact })
   const telemetry = telemetrySettings(options.telemetry)
-  /** Absent for the user's own connection, which knows where it leads. */
+  /** Absent for the user's own connection, which has its own address. */
   const resolved = options.connection ? undefined : resolveTemporal(options.temporal)
   const { apiKey, ...where } = resolved ?? {}
   const { dispose, services } = await makeServices(options.services)

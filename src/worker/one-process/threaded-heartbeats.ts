@@ -8,11 +8,10 @@ import type { FromThread, HeartbeatRequest, ToThread } from './heartbeat-thread.
 
 const ALIVE_EVERY_MS = 1_000
 
-/** A worker's line to the thread. */
 export interface HeartbeatLine {
-  /** Changes the API key of its connection. */
+  /** Changes the API key of the thread's connection. */
   setApiKey(apiKey: string): void
-  /** Connects the two halves of heartbeats: returns the function that sends messages to the thread; `post` gets its answers. */
+  /** Connects the two halves of heartbeats. Returns the function that sends messages to the thread, and calls `post` with its answers. */
   heartbeats(post: (message: FromSender) => void): (message: ToSender) => void
   close(): void
 }
@@ -22,10 +21,10 @@ let thread: Thread | undefined
 
 function sharedThread(): Thread {
   if (thread) return thread
-  // It outlives the worker that started it, so it must not keep that worker's settings from the environment.
+  // The thread outlives the worker that started it, so it must not keep that worker's environment variables.
   const started = new Thread(new URL(`./heartbeat-thread.${EXTENSION}`, import.meta.url), { env: SHARE_ENV })
   started.unref()
-  // The lines of its workers close; the next worker gets another thread.
+  // The lines of the thread's workers close, and the next worker starts another thread.
   started.on('error', () => undefined)
   started.once('exit', () => {
     if (thread === started) thread = undefined

@@ -8,9 +8,8 @@ import { addDelta, type ModelDelta, withoutFirst } from '../../session/watching/
 import type { SessionDeltaPart, SessionStream, Store } from '../../store/store.ts'
 import type { AnswerPart } from '../protocol.ts'
 
-/** Writes the output of a worker's models. */
 export interface DeltaWriter {
-  /** A job's model has produced more output; a part may begin before the end of what is already known. */
+  /** A job's model has produced more output. The part may overlap with what is already known. */
   said(job: string, order: JobOrder, part: AnswerPart): void
   /** The job has ended, whether its model has answered or not. */
   ended(job: string): void
@@ -22,7 +21,7 @@ export interface DeltaWriter {
 interface Stream extends SessionStream {
   all: ModelDelta[]
   until: number
-  /** What the next statement saves: the pieces from position `from` on. */
+  /** The pieces to save with the next statement, from position `from` on. */
   unsaved: ModelDelta[]
   from: number
   isStored: boolean
@@ -31,7 +30,7 @@ interface Stream extends SessionStream {
 
 /** Time from the start of one statement to the start of the next. */
 const BETWEEN_MS = 12
-/** Delay before the first statement: an answer that is complete by then is not streamed at all, because it is recorded just as soon. */
+/** Delay before the first statement: an answer that is complete by then is not streamed, because it is recorded just as soon. */
 const FIRST_MS = 2
 const FIRST_RETRY_MS = 250
 const LAST_RETRY_MS = 4_000
@@ -40,11 +39,10 @@ const TIDY_MS = 1_000
 const GIVE_UP_MS = 10 * 60_000
 /** Delay before the first search for strays, which finds what the previous orchestrator left. */
 const FIRST_SWEEP_MS = 5_000
-/** Delay before later searches, while there is something to write. They find what other workers left. */
+/** Interval of later searches, while there is something to write. They find what other workers left. */
 const SWEEP_MS = 90_000
 const GOODBYE_MS = 1_000
 
-/** A writer over a store. */
 export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sweepDeltas'>, logger: Logger): DeltaWriter {
   const streams = new Map<string, Stream>()
   /** Streams with something to save. */

@@ -9,7 +9,7 @@ const DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 interface ExecutionLog {
   entries: LogEntry[]
   bytes: number
-  /** The first event of the newest task, until it is known that the server has accepted this task and not a repetition by another worker. */
+  /** The first event of the newest task, until it is known whether the server has accepted this task or a repetition by another worker. */
   inDoubt?: number
 }
 
@@ -27,7 +27,7 @@ export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): EventLog {
         if (made === 'in_task') addOfTask(held, entry)
         else addAccepted(held, entry)
       }
-      // Set again, because the cache computes the size of a value only once.
+      // Removed and set again, because the cache computes the size of a value only once.
       sessions.delete(name)
       sessions.set(name, held)
     },
@@ -45,8 +45,8 @@ export function memoryLog(maxBytes = DEFAULT_MAX_BYTES): EventLog {
 }
 
 /**
- * Adds an entry of a task in progress. The server may reject the task, and another worker, or this one, repeats it: the same events, at
- * another time, which the digest leaves out.
+ * Adds an entry of a task in progress. The server may reject the task, and this or another worker then repeats it. The events are the same
+ * except for their time, which the digest leaves out.
  */
 function addOfTask(held: ExecutionLog, entry: LogEntry): void {
   const last = held.entries.at(-1)
@@ -58,7 +58,7 @@ function addOfTask(held: ExecutionLog, entry: LogEntry): void {
   held.inDoubt ??= entry.seq
 }
 
-/** Adds an entry from history. It says nothing of the events before it: they are dropped if they are in doubt. */
+/** Adds an entry from history. It proves nothing about the events before it, which are dropped if they are in doubt. */
 function addAccepted(held: ExecutionLog, entry: LogEntry): void {
   if (held.inDoubt !== undefined && entry.seq > held.inDoubt) truncate(held, held.inDoubt)
   add(held, entry)
@@ -67,7 +67,7 @@ function addAccepted(held: ExecutionLog, entry: LogEntry): void {
   if (entry.seq === held.entries.at(-1)?.seq) delete held.inDoubt
 }
 
-/** Adds one entry. If it differs from the cached one, in its time at least, that one may come from a rejected task. */
+/** Adds one entry. If the cached entry differs, even if only in its time, it may come from a rejected task. */
 function add(held: ExecutionLog, entry: LogEntry): void {
   const { entries } = held
   const first = entries[0]?.seq ?? entry.seq
@@ -97,8 +97,8 @@ function truncate(held: ExecutionLog, seq: number): void {
 }
 
 /**
- * Whether the events up to the watermark, which an accepted task has named, are those of that task. If the watermark's event has another
- * time here, the task in doubt was rejected.
+ * Whether the cached events up to the watermark are those of the accepted task that named the watermark. If the event at the watermark has
+ * another time here, the task in doubt was rejected.
  */
 function isAccepted(held: ExecutionLog, to: Watermark): boolean {
   if (held.inDoubt === undefined || to.seq < held.inDoubt) return true

@@ -1,4 +1,4 @@
-// The process of an orchestrator: started by its parent, uses the executors that connect to it, and ends with its parent.
+// The process of an orchestrator. Its parent starts it, executors connect to it, and it ends with its parent.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -31,13 +31,13 @@ import { defined } from '../../session/defined.ts'
 
 const ALIVE_EVERY_MS = 1_000
 const LOOK_EVERY_MS = 20
-/** How long to wait for executors: they connect to a new orchestrator at once, unless they are blocked. */
+/** How long to wait for executors: unless they are blocked, they connect to a new orchestrator at once. */
 const HELLO_MS = 5_000
 
 ignoreGroupSignals()
 endWithParent()
 
-/** Messages of the parent wait until they can be handled. */
+/** Messages from the parent wait until they can be handled. */
 const early: ToOrchestrator[] = []
 let take = (message: ToOrchestrator): void => void early.push(message)
 process.on('message', (message: ToOrchestrator) => take(message))
@@ -88,7 +88,7 @@ async function main(options: OrchestratorOptions, prepared: Promise<void> | unde
     watch: 'always',
     ...defined({ schema, migrate }),
   })
-  // At the same time: a worker that replaces a dead one is waited for.
+  // In parallel, because sessions wait for a worker that replaces a dead one.
   const [connection] = await Promise.all([connectNative(temporal), claimStore(store)])
   post({ type: 'connected' })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))
@@ -177,7 +177,7 @@ async function takeOver(
   logger: Logger,
 ): Promise<void> {
   void concurrently(cached, AT_ONCE, (execution) => resetStickiness(client, execution, logger))
-  // An executor that has not sent its hello may hold attempts. For attempts that died with an executor, heartbeats say more.
+  // An executor that has not sent its hello may hold attempts. For attempts that died with an executor, their heartbeats say more.
   const isKnown = (id: number): boolean => gone.has(id) || [...pool.executors()].some((executor) => executor.id === id)
   for (const until = Date.now() + HELLO_MS; !executors.every(isKnown); ) {
     if (Date.now() > until) return
@@ -200,7 +200,7 @@ async function listen(path: string, { connect }: Orchestrator): Promise<Server> 
   return server
 }
 
-/** Resolves when no executor holds a job: the Temporal worker does not wait for adopted jobs. */
+/** Resolves when no executor holds a job. This is needed because the Temporal worker does not wait for adopted jobs. */
 async function idle({ pool }: Orchestrator): Promise<void> {
   while ([...pool.executors()].some(({ assignments }) => assignments.size > 0)) {
     await sleep(LOOK_EVERY_MS)

@@ -46,23 +46,23 @@ export interface OrchestratorParts
   store: Store
   logger: Logger
   sdk: SdkRuntime
-  /** Which telemetry is on; absent: none. */
+  /** Which telemetry is on; absent if none is. */
   telemetry?: TelemetrySettings | undefined
-  /** The sending half of heartbeats, if not this event loop: returns the function that accepts its messages. */
+  /** The sending half of heartbeats, if it runs outside this event loop. Returns the function that accepts its messages. */
   heartbeats?: (post: (message: FromSender) => void) => (message: ToSender) => void
   /** See `UserCode`. */
   bundleFolder?: string
-  /** On the server. */
+  /** The orchestrator's identity on the server. */
   identity: string
-  /** How long a session's task may keep failing before the session continues in a new execution; false: for ever. */
+  /** How long a session's task may keep failing before the session continues in a new execution; false means forever. */
   healAfterMs: number | false
-  /** Absent: no other orchestrator of this worker comes before or after. */
+  /** Absent if no other orchestrator of this worker comes before or after this one. */
   failing?: FailingNotes
   /** Called for each execution whose events pass through here, with their last `seq`. */
   onExecution?: (execution: CachedExecution & { seq: number }) => void
 }
 
-/** An orchestrator that keeps its executors and the heartbeats of their attempts, and does not poll yet. */
+/** An orchestrator that holds its executors and sends the heartbeats of their attempts, but does not poll yet. */
 export interface Orchestrator {
   client: Client
   pool: Pool
@@ -72,10 +72,10 @@ export interface Orchestrator {
   connect(channel: Channel<FromExecutor, ToExecutor>): void
   /**
    * Creates the Temporal workers, once. This takes as long as everything else at startup, or seconds longer if the user's own converter or
-   * interceptors have to be bundled: executors connect before it, so that no attempt misses its heartbeats.
+   * interceptors have to be bundled: executors connect first, so that no attempt misses its heartbeats.
    */
   createWorker(): Promise<TemporalWorker>
-  /** Ends the orchestrator; waits for flushes in progress. */
+  /** Ends the orchestrator, after flushes in progress. */
   settle(): Promise<void>
 }
 
@@ -135,7 +135,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
   const healing = afterMs === false ? undefined : startHealing({ client, taskQueue, logger, afterMs, notes })
   const endWatch = sdk.watch({ address: parts.address ?? 'the address of your connection', probe: probeOf(connection) })
 
-  /** Any worker of the queue may have the session's attempts. */
+  /** Any worker on the queue may have the session's attempts. */
   function stopRequested(sessionId: string): void {
     leases.askForStops(sessionId)
     store.notifyStop(sessionId)

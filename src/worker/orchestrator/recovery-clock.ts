@@ -1,17 +1,16 @@
-// Measures crash to resume: from the death of the executor that held a call to the moment the call runs again.
+// Measures the time from crash to resumption: from the death of the executor that held a call to the moment the call runs again.
 import type { HeldCall, SupervisorEvent } from '../options.ts'
 
-/** The clock of one orchestrator. */
 export interface RecoveryClock {
   died(held: readonly HeldCall[], at: number): void
   /** An executor runs the call again, or verifies it. */
   runsAgain(call: HeldCall, pid: number): void
 }
 
-/** Calls that do not run again within this time are forgotten: their run was stopped, or they had ended. */
+/** Calls that do not run again within this time are forgotten: their run was stopped, or they had already ended. */
 const FORGET_AFTER_MS = 600_000
 
-/** Starts a clock that reports each call that runs again. */
+/** `tell` receives each call that runs again. */
 export function startRecoveryClock(tell: (event: SupervisorEvent) => void): RecoveryClock {
   const waiting = new Map<string, number>()
   const keyOf = ({ sessionId, call }: HeldCall): string => `${sessionId}\n${call}`

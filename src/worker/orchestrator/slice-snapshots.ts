@@ -1,4 +1,4 @@
-// Snapshots of slices at checkpoints: asks an executor for those that no job would bring soon, and stores each one after its events.
+// Snapshots of slices at checkpoints: asks an executor for those that no job would soon produce, and stores each one after its events.
 import type { ReadTarget } from '../../calls/reads.ts'
 import { LRUCache } from 'lru-cache'
 import type { SliceSnapshot } from '../../session/slices/slices.ts'
@@ -7,11 +7,13 @@ import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import type { Store } from '../../store/store.ts'
 import { type Executor, viewKeyOf } from './executors/executors.ts'
 
-/** How many sessions may have snapshots that wait for their events, and how many snapshots each. They are a cache. */
+/**
+ * How many sessions may have snapshots that wait for their events, and how many each may have. Snapshots are a cache, so the rest may be
+ * dropped.
+ */
 const SESSIONS_WAITING = 500
 const WAITING_EACH = 50
 
-/** The snapshots that pass through an orchestrator. */
 export interface SliceSnapshots {
   /** An executor has handed over snapshots. */
   arrived(sessionId: string, snapshots: readonly SliceSnapshot[]): void

@@ -1,8 +1,7 @@
-// Delays of restarts: short at first, longer each time a process dies before it is ready.
+// Delays between restarts: short at first, and longer each time a process dies before it is ready.
 
 const DEFAULT_MAX_MS = 5_000
 
-/** Delays of one process's restarts. */
 export interface Backoff {
   /** Milliseconds until the next start. Default maximum: five seconds. */
   next(maxMs?: number): number

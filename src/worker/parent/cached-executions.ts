@@ -1,4 +1,4 @@
-// Estimates which executions an orchestrator has cached, from the events that pass through it. Its successor resets their stickiness.
+// Estimates from the events that pass through an orchestrator which executions it has cached. Its successor resets their stickiness.
 import type { CachedExecution } from '../protocol.ts'
 
 /** How many are remembered. For any other session, the next message waits two seconds, once. */
@@ -13,7 +13,6 @@ export interface CachedExecutions {
   newest(): CachedExecution[]
 }
 
-/** Starts with none. */
 export function cachedExecutions(): CachedExecutions {
   /** By workflow, the most recent at the end. */
   const heard = new Map<string, HeardExecution>()
@@ -22,7 +21,7 @@ export function cachedExecutions(): CachedExecutions {
     note(execution) {
       const { workflowId, executionId, seq } = execution
       const known = heard.get(workflowId)
-      // Ended executions are replayed when their past is queried; only the newest execution's next task can wait for a dead cache.
+      // Queries of the past replay ended executions. Only the next task of the newest execution can wait for a dead orchestrator.
       if (known && known.executionId !== executionId && seq < known.seq) return
       heard.delete(workflowId)
       heard.set(workflowId, { workflowId, executionId, seq: Math.max(seq, known?.seq ?? 0) })

@@ -8,7 +8,6 @@ import { WorkerError } from '../errors.ts'
 import type { ExecutorToParent, ParentToExecutor } from '../protocol.ts'
 import { type ExecutorScript, forkExecutor, killGroup, tell, vouchTo } from './processes.ts'
 
-/** How it ended. */
 export interface ProcessExit {
   code: number | null
   signal: string | null
@@ -16,24 +15,24 @@ export interface ProcessExit {
 
 /** Callbacks of the parent, in the order of their calls. */
 export interface ExecutorListener {
-  /** It has loaded this file of the user, or the file is missing; only if `script.reportsFiles`. */
+  /** The executor has loaded this file of the user, or the file is missing; only if `script.reportsFiles`. */
   onFile(path: string): void
-  /** It has written a log line; only if `script.log.toParent`. */
+  /** The executor has written a log line; only if `script.log.toParent`. */
   onLine(line: SentLine): void
-  /** It has loaded the module and created the services. */
+  /** The executor has loaded the module and created the services. */
   onLoaded(): void
-  /** It cannot load the module. Called once; its exit follows. */
+  /** The executor cannot load the module. Called once; its exit follows. */
   onFailed(error: PawlError): void
-  /** Its death is certain. */
+  /** The executor's death is certain. */
   onExit(exit: ProcessExit): void
 }
 
 export interface ExecutorProcess {
-  /** Absent if the system refused to start it: `onFailed` and `onExit` follow. */
+  /** Absent if the system refused to start it; `onFailed` and `onExit` follow. */
   readonly pid: number | undefined
   isLoaded(): boolean
   tell(message: ParentToExecutor): void
-  /** Its orchestrator holds its attempts: bodies that are overdue need not end its process yet (`BodyWatch`). */
+  /** The orchestrator holds the executor's attempts, so overdue bodies need not end the process yet (`BodyWatch`). */
   vouch(): void
   kill(): void
 }
@@ -73,11 +72,11 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
   })
   endOf(child, (exit, cause) => {
     clearTimeout(hangs)
-    // The child processes of a body that was cut off would continue its effect, also if the executor ended itself.
+    // The child processes of a body that was cut off would continue its effect, even if the executor ended itself.
     if (!isReleased || exit.code !== 0) killGroup(child)
     if (cause)
       fail(new WorkerError('worker_start_failed', `An executor could not be started: ${cause.message}. pawl retries it.`, { cause }))
-    // A module may end its process silently; a kill is not the module's fault.
+    // A module may end its process silently. A kill is not the module's fault.
     else if (!isLoaded && exit.signal === null) fail(moduleExited(module, exit.code))
     listener.onExit(exit)
   })
@@ -93,11 +92,11 @@ export function startExecutorProcess(script: ExecutorScript, loadTimeoutMs: numb
   }
 }
 
-/** Calls back once, when the process has ended, or with the reason why it was never started. */
+/** Calls back once, when the process has ended or could not be started. */
 function endOf(child: ChildProcess, ended: (exit: ProcessExit, cause?: Error) => void): void {
   child.once('exit', (code, signal) => ended({ code, signal }))
   child.on('error', (cause) => {
-    // For a running process, the exit event has all information.
+    // For a running process, the exit event has all the information.
     if (child.pid === undefined) ended({ code: null, signal: null }, cause)
   })
 }

@@ -1,4 +1,4 @@
-// Keeps the executors of a worker running: a team of N processes runs the newest code, and each one that dies is replaced.
+// Keeps the executors of a worker running. A team of N processes runs the newest code, and each process that dies is replaced.
 import { basename } from 'node:path'
 import type { SentLine } from '../../log/sending-logger.ts'
 import { PawlError } from '../../session/errors.ts'
@@ -9,11 +9,11 @@ import type { ExecutorProcessOptions, KillReason, LogOptions } from '../protocol
 import { type Backoff, startBackoff } from './backoff.ts'
 import { type ExecutorProcess, type ProcessExit, startExecutorProcess } from './executor-process.ts'
 
-/** Pause before a restart: a booting process takes CPU from the resumption of the dead one's calls. */
+/** Pause before a restart, because a starting process takes CPU from the calls that resume. */
 const RESPAWN_MS = 150
 /** The longest pause between attempts to load a module that fails. */
 const MAX_FAILING_PAUSE_MS = 30_000
-/** How many in a row may be killed while they load before that counts as a failure to load. */
+/** This many consecutive kills during loading count as a failure to load. */
 const DEATHS_WHILE_LOADING = 3
 /** How long a drained executor keeps its results, in case the orchestrator dies before the server has the last one. */
 const LINGER_MS = 2_000
@@ -28,12 +28,12 @@ export interface ExecutorsOptions {
   /** Called for each of the user's files that an executor loads. */
   onFile: ((path: string) => void) | undefined
   log: LogOptions
-  /** Absent: no spans. */
+  /** Absent if there are no spans. */
   traces: ExecutorProcessOptions['traces']
   /** A log line of an executor. */
   onLine(line: SentLine): void
   onStarted(pid: number): void
-  /** Its death is certain. */
+  /** An executor's death is certain. */
   onExit(executor: { id: number } & Omit<ProcessDeath, 'at'>): void
   /** The module cannot be loaded, or its services cannot be created; pawl retries with growing pauses. */
   onFailed(error: PawlError): void
@@ -50,11 +50,11 @@ export interface Executors {
   /** The orchestrator reports that the executor accepts jobs. Returns its pid the first time. */
   ready(id: number): number | undefined
   /**
-   * Loads the module in as many new executors. Resolves when they are connected; `retired` then returns the ones to drain.
-   * Rejects with the reason why one could not load, or with `reload_superseded` or `worker_stopping`; nothing has changed then.
+   * Loads the module in as many new executors. Resolves when they are connected; `retired` then returns the executors to drain. Rejects
+   * with the reason why one could not load, or with `reload_superseded` or `worker_stopping`; in these cases, nothing has changed.
    */
   replace(): Promise<void>
-  /** Executors of earlier code. */
+  /** Executors that run earlier code. */
   retired(): number[]
   /** Executors that may hold jobs. */
   holders(): number[]
@@ -68,12 +68,12 @@ export interface Executors {
   size(): number
 }
 
-/** Executors that were started for the same code. A replacement loads the module's current code. */
+/** Executors that run the same code. A replacement loads the module's current code. */
 interface Team {
   backoff: Backoff
   /** How many times in a row the module could not be loaded. */
   failures: number
-  /** Members in a row that were killed while they loaded. */
+  /** How many members in a row were killed while they loaded. */
   deathsWhileLoading: number
 }
 
@@ -92,11 +92,11 @@ interface ReadyWaiter {
   reject(error: unknown): void
 }
 
-/** Prepares; no executor is started yet. */
+/** Prepares the executors, and starts none yet. */
 export function keepExecutors(options: ExecutorsOptions): Executors {
   const running = new Map<number, ForkedExecutor>()
   let serving = newTeam()
-  /** The team that is loading. It connects to the orchestrator once all its members have loaded; until then it can be dropped. */
+  /** The team that is loading. It connects to the orchestrator once all its members have loaded. Until then, it can be dropped. */
   let loadingTeam: (ReadyWaiter & { team: Team }) | undefined
   /** Callers that wait for the newest code. */
   let switching: ReadyWaiter[] = []
@@ -126,7 +126,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     if (process.pid !== undefined) options.onStarted(process.pid)
   }
 
-  /** Starts missing members; while the module fails, only one, which tests whether it still fails. */
+  /** Starts missing members. While the module fails, starts only one, which tests whether it still fails. */
   function fill(team: Team): void {
     if (!isWanted(team)) return
     const members = membersOf(team)
@@ -166,7 +166,7 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
     options.onFailed(error)
   }
 
-  /** Ends new executors that cannot be used; they have no jobs yet. */
+  /** Ends new executors that cannot be used. They have no jobs yet. */
   function drop({ team, reject }: NonNullable<typeof loadingTeam>, error: PawlError): void {
     loadingTeam = undefined
     for (const one of membersOf(team)) end(one)

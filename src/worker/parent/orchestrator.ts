@@ -14,7 +14,7 @@ import { keepSpare } from './spare.ts'
 import { steadyNow } from '../steady-clock.ts'
 
 const RESPAWN_MS = 20
-/** An orchestrator that is silent for this long counts as frozen: its event loop has no long tasks. */
+/** An orchestrator that is silent for this long counts as frozen: its event loop never has long tasks. */
 const STUCK_MS = 60_000
 const CHECK_EVERY_MS = 1_000
 /** How many dead orchestrators are remembered. The attempts of older ones have exceeded their heartbeat timeout. */
@@ -23,7 +23,7 @@ const MAX_PREDECESSORS = 20
 const MAX_FAILING = 1_000
 
 export interface OrchestratorNeeds {
-  /** Called at each start, because keys rotate. */
+  /** Called at each start, because API keys rotate. */
   options: () => Omit<OrchestratorOptions, 'socketPath' | 'folder' | 'cached' | 'failing' | 'worker' | 'predecessors'>
   /** Whether a spare process waits to become the next one. */
   hasSpare: boolean
@@ -49,11 +49,11 @@ export interface KeptOrchestrator {
   /** Whether executors can reach it. */
   isListening(): boolean
   kill(): void
-  /** Lets it finish and exit, and does not start another. */
+  /** Lets the orchestrator finish and exit, and does not start another. */
   shutdown(): void
 }
 
-/** Prepares; the orchestrator is not started yet. */
+/** Prepares the orchestrator, and does not start it yet. */
 export function keepOrchestrator(keeping: OrchestratorNeeds): KeptOrchestrator {
   const { options, hasSpare, folder, onStarted, onMessage, onListening, onExit } = keeping
   const cached = cachedExecutions()
@@ -94,7 +94,7 @@ export function keepOrchestrator(keeping: OrchestratorNeeds): KeptOrchestrator {
     current = mine
     aliveAt = steadyNow()
     child.on('error', () => {
-      // If it was never started, there is no exit event.
+      // A process that was never started has no exit event.
       if (child.pid === undefined) exited(mine, null, null)
     })
     child.on('message', (message: FromOrchestrator) => {

@@ -12,7 +12,7 @@ export interface ExecutorScript extends ExecutorProcessOptions {
   memoryMb: number | undefined
 }
 
-/** Starts an orchestrator, which may load these modules; `start` is its first message. @throws WorkerError `no_typescript_loader`. */
+/** Starts an orchestrator, which may load these modules; `start` must be its first message. @throws WorkerError `no_typescript_loader`. */
 export function forkOrchestrator(modules: readonly string[]): ChildProcess {
   return forkScript('../orchestrator/main', [], typescriptLoader(...modules))
 }
@@ -30,9 +30,9 @@ export function forkChecker(module: string): ChildProcess {
 }
 
 /**
- * Standard output and error both go to the parent's standard error, because its standard output may be data. The last pipe is for
- * `endWithParent`. Each process leads a group of its own: a terminal's Ctrl-C then reaches the parent alone, and neither a body nor the
- * child processes of a body.
+ * Standard output and error both go to the parent's standard error, because the parent's standard output may be data. The last pipe is for
+ * `endWithParent`. Each process leads its own process group, so that Ctrl-C in a terminal reaches only the parent, and neither bodies nor
+ * their child processes.
  */
 function forkScript(script: string, args: string[], execArgv: string[]): ChildProcess {
   const child = fork(fileURLToPath(new URL(`${script}.${EXTENSION}`, import.meta.url)), args, {
@@ -41,19 +41,19 @@ function forkScript(script: string, args: string[], execArgv: string[]): ChildPr
     stdio: ['ignore', 2, 2, 'ipc', 'pipe'],
     detached: process.platform !== 'win32',
   })
-  // An exiting process does not read it any more.
+  // An exiting process no longer reads the pipe.
   child.stdio[PARENT_PIPE]?.on('error', () => undefined)
   return child
 }
 
-/** Kills a process and its child processes, also those that it has left behind. */
+/** Kills a process and its child processes, including orphaned ones. */
 export function killGroup({ pid }: ChildProcess): void {
   if (pid === undefined) return
   for (const target of process.platform === 'win32' ? [pid] : [-pid, pid]) {
     try {
       process.kill(target, 'SIGKILL')
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   }
 }

@@ -4,19 +4,19 @@
 import type { ChildProcess } from 'node:child_process'
 import { killGroup } from './processes.ts'
 
-/** How long an orchestrator has served before a spare is started: it must not take CPU from sessions that resume. */
+/** How long an orchestrator must have served before a spare starts, which must not take CPU from sessions that resume. */
 const PREPARE_AFTER_MS = 10_000
 
 export interface SpareProcess {
-  /** Starts one in a while, unless there is one. */
+  /** Starts a spare after a while, unless there is one. */
   prepare(): void
-  /** The spare, which is one no longer; undefined if there is none. */
+  /** Hands over the spare; undefined if there is none. */
   take(): ChildProcess | undefined
-  /** Ends it, and starts no other. */
+  /** Ends the spare, and starts no other. */
   end(): void
 }
 
-/** A spare that `fork` starts. `isWanted`: false never starts one. */
+/** `fork` starts the spare. If `isWanted` is false, there is never one. */
 export function keepSpare(fork: () => ChildProcess, isWanted: boolean, afterMs = PREPARE_AFTER_MS): SpareProcess {
   let spare: ChildProcess | undefined
   let due: NodeJS.Timeout | undefined

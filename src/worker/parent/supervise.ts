@@ -62,7 +62,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   const startup = followStartup(log)
   const finished = withResolvers<void>()
   let isStopping = false
-  /** Kept for the next orchestrator: one that dies or is starting may not have been notified of these deaths. */
+  /** Kept for the next orchestrator, because an orchestrator that is dying or starting may not have been notified of these deaths. */
   const exited: ExitedExecutor[] = []
   const executors: Executors = keepExecutors({
     module: options.module,
@@ -202,7 +202,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   }
 }
 
-/** How far a worker has come since it was started, and what its caller learns of it. */
+/** Tracks the start of a worker, and what its caller learns of it. */
 interface Startup {
   /** An orchestrator is connected to Temporal. Rejects if the first one cannot start. */
   whenConnected: Promise<void>
@@ -252,7 +252,7 @@ function followStartup(log: Logger): Startup {
       resolveIfReady()
     },
     orchestratorFailed(error) {
-      // Before `isConnected`, the caller gets the error.
+      // Before `isConnected`, the caller gets the error instead.
       if (isConnected && error.message !== notStartedFor) log.error({ err: error }, 'the orchestrator could not start')
       notStartedFor = error.message
       connected.reject(error)

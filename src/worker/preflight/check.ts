@@ -13,7 +13,6 @@ import { replayedSessionOf } from './replayed-session.ts'
 import type { StoredSide } from './stored.ts'
 import type { Tally } from './tally.ts'
 
-/** What the check of a session needs. */
 export interface SessionCheckNeeds {
   client: Client
   code: WorkflowCode
@@ -50,14 +49,14 @@ export async function checkAll(checking: SessionCheckNeeds, sessions: AsyncGener
     return undefined
   }
 
-  /** The SDK's runtime ends with its last worker, even if another one is being created. */
+  /** The SDK's runtime ends with its last worker, even while another one is being created. */
   async function nextOrEnd(): Promise<Readable | undefined> {
     const session = await next()
     if (!session) await everyLane.arrive()
     return session
   }
 
-  /** One history at a time. If the SDK's worker fails, the session counts as unread, and another worker continues. */
+  /** Checks one history at a time. If the SDK's worker fails, the session counts as unread, and another worker continues. */
   async function lane(): Promise<void> {
     for (;;) {
       let current: Readable | undefined
@@ -102,7 +101,7 @@ function meeting(size: number): { arrive(): Promise<void> } {
   }
 }
 
-/** The session with its history; undefined: it has closed or cannot be read, and is counted as such. */
+/** The session with its history. Undefined if it has closed or cannot be read; it is then counted as such. */
 async function read({ client, tally }: SessionCheckNeeds, listed: ListedExecution): Promise<Readable | undefined> {
   let open: OpenExecution | undefined
   try {

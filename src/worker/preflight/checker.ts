@@ -6,7 +6,6 @@ import { forkChecker, tell } from '../parent/processes.ts'
 import type { PreflightWarning } from '../preflight-report.ts'
 import type { FromChecker, ReplayedSession } from '../protocol.ts'
 
-/** Compares sessions with a module. */
 export interface Checker {
   /** @throws WorkerError `module_exited` if the process has ended. */
   check(session: ReplayedSession): Promise<PreflightWarning[]>
@@ -42,7 +41,7 @@ export async function startChecker(module: string, loadTimeoutMs: number): Promi
     waiting.clear()
   }
 
-  // The first answer says that the module is loaded.
+  // The first answer means that the module is loaded.
   const loaded = ask(lastRequest, () => undefined)
   const late = setTimeout(() => {
     fail(moduleHangs(module, loadTimeoutMs))

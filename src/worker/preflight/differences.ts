@@ -6,7 +6,7 @@ import { idOf, type RecordedHistory } from './recorded.ts'
 import type { ReplayOutcome } from './replaying.ts'
 import type { PreflightProblem } from '../preflight-report.ts'
 
-/** The reason why this build cannot continue the session; undefined: it can. */
+/** The reason why this build cannot continue the session; undefined if it can. */
 export function problemOf(
   history: History,
   recorded: RecordedHistory,
@@ -23,7 +23,7 @@ function tooNew({ start: { carried } }: RecordedHistory): PreflightProblem | und
 
 /** The name of the SDK's error for workflow code that does not do what its history says. */
 const NONDETERMINISM = 'DeterminismViolationError'
-/** The reason within the SDK's error, which prints a data structure. */
+/** Finds the reason in the SDK's error, which prints a data structure. */
 const REASON = /message: "((?:[^"\\]|\\.)*)"/
 const PREFIX = /^(?:\[TMPRL\d+\] )?(?:Nondeterminism error: )?/
 /** The history event that the reason names. */
@@ -55,7 +55,10 @@ function nameOf(id: number, { events }: History): string {
 
 const keyOf = ({ seq, digest }: Watermark): string => `${seq} ${digest}`
 
-/** Temporal compares only the kinds of commands: different events would go unnoticed until the store refuses them. */
+/**
+ * Finds different events. Temporal compares only the kinds of commands, so different events would go unnoticed until the store refused
+ * them.
+ */
 function otherEvents({ opened, watermarks }: RecordedHistory, entries: readonly LogEntry[]): PreflightProblem | undefined {
   const made = new Set(opened.map(({ state: { seq }, digest }) => keyOf({ seq, digest })))
   for (const { seq, digest, prev } of entries) made.add(keyOf({ seq: seq - 1, digest: prev })).add(keyOf({ seq, digest }))

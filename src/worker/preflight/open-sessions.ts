@@ -45,7 +45,9 @@ export async function sampleOf<T>(items: AsyncIterable<T>, size: number): Promis
   return sample
 }
 
-/** The session's open execution with its history: the listed one, or the one that continues it. Undefined: the session has closed. */
+/**
+ * The session's open execution with its history: the listed execution, or the one that continues it. Undefined if the session has closed.
+ */
 export async function fetchOpen(client: Client, { workflowId, executionId }: ListedExecution): Promise<OpenExecution | undefined> {
   for (let next = executionId; ; ) {
     const history = await historyOf(client, workflowId, next)

@@ -18,7 +18,7 @@ import { defined } from '../../session/defined.ts'
 export async function preflight(options: CheckedPreflightOptions): Promise<PreflightReport> {
   const { module, taskQueue = DEFAULT_TASK_QUEUE, postgres = process.env.DATABASE_URL, schema, sample, concurrency, signal } = options
   const ends: (() => unknown)[] = []
-  // Before the module and the workflow code are loaded.
+  // Checked before the module and the workflow code are loaded.
   const temporal = resolveTemporal(options.temporal)
   try {
     const code = await workflowCode(await userCode(options))

@@ -9,13 +9,12 @@ import { Undecodable } from '../../session/protocol/undecodable.ts'
 import { type HistoryEvent, watermarkIn } from '../../connect/histories.ts'
 import type { History } from './open-sessions.ts'
 
-/** The state after an event. */
 export interface StateSnapshot {
   state: SessionState
   digest: string
 }
 
-/** What the build that wrote the history said about the session's events. */
+/** What the build that wrote the history recorded about the session's events. */
 export interface RecordedHistory {
   start: Start
   /** States from which the session was opened: carried by continue-as-new, or loaded from the side store. */
@@ -56,7 +55,7 @@ export async function readRecorded({ events }: History, converter: LoadedDataCon
 
 const LOADING: ReadonlySet<string> = new Set(['loadSession', 'loadFork', 'loadCalls'])
 
-/** Notes the answer of an activity that loads. An activity that could not load returns neither state nor calls. */
+/** Notes the result of an activity that loads. One that could not load returns neither state nor calls. */
 function noteLoaded({ opened, calls }: RecordedHistory, answer: unknown): void {
   const { state, digest, calls: more } = (isObject(answer) ? answer : {}) as Partial<StateSnapshot> & { calls?: CallState[] }
   if (state && digest !== undefined) opened.push({ state, digest })

@@ -1,4 +1,4 @@
-// The state of a session after its replay: what this build's agents and tools would have to continue. Pure.
+// The state of a session after its replay, from which this build's agents and tools would have to continue. Pure.
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold/fold.ts'
 import { hasEnded } from '../../session/past/calls.ts'
@@ -8,7 +8,7 @@ import type { UnfinishedCall, ReplayedSession } from '../protocol.ts'
 import type { RecordedHistory } from './recorded.ts'
 import { defined } from '../../session/defined.ts'
 
-/** The session with its open calls; undefined: its agent is not known. */
+/** The session with its open calls; undefined if its agent is not known. */
 export function replayedSessionOf(recorded: RecordedHistory, entries: readonly LogEntry[]): ReplayedSession | undefined {
   const state = stateAfter(recorded, entries)
   if (state) return { agent: state.agent, context: state.context, calls: openCallsOf(state) }
@@ -39,7 +39,9 @@ function withCalls(state: SessionState, loaded: readonly CallState[]): SessionSt
   return state
 }
 
-/** The calls that have not ended, or whose outcome is unknown. Those that the workflow answers need no tool. */
+/**
+ * The calls that have not ended, or whose outcome is unknown. Calls that the workflow itself answers need no tool, so they are left out.
+ */
 export function openCallsOf({ current, unknown }: SessionState): UnfinishedCall[] {
   const open = (current?.calls ?? []).filter((call) => !hasEnded(call) && !call.resolution.invalid && !call.resolution.builtIn)
   const listed = new Set(open.map(({ callId }) => callId))

@@ -52,7 +52,10 @@ export async function replayEach<E extends OpenExecution>(
   }
 }
 
-/** Runs it as workers do: in its own thread, with the namespace that codecs may depend on. The SDK's type lacks these options. */
+/**
+ * Runs the workflow code as workers do: in its own thread, with the namespace that codecs may depend on. The SDK's type lacks these
+ * options.
+ */
 function asServed(namespace: string): object {
   return {
     namespace,
@@ -62,8 +65,8 @@ function asServed(namespace: string): object {
 }
 
 /**
- * Silences the SDK, which prints a stack trace for each history that cannot be replayed, and leaves signals to the caller. This lasts
- * as long as replays run: the SDK's runtime ends with its last worker.
+ * Silences the SDK, which prints a stack trace for each history that cannot be replayed, and leaves signals to the caller. This lasts as
+ * long as replays run, because the SDK's runtime ends with its last worker.
  */
 export function quietReplays(): void {
   try {

@@ -6,7 +6,6 @@ import { openStore, type Store } from '../../store/index.ts'
 import { migrateStore } from '../../store/postgres/migrating.ts'
 import type { PreflightProblem, StoreCheck } from '../preflight-report.ts'
 
-/** The side store, for reading. */
 export interface StoredSide {
   readonly found: StoreCheck
   /** Names the first event that differs, for a problem `other_events`. */
@@ -62,7 +61,7 @@ async function firstDifference(
 
 type EventJson = JsonObject & { type: string }
 
-/** Names members, not their values: more people may read a report than may read a session. */
+/** Names members but not their values, because more people may read a report than a session. */
 function inWords(stored: LogEntry, made: LogEntry | undefined): string {
   const theirs = JSON.parse(stored.json) as EventJson
   if (!made) return `Event ${stored.seq} (${theirs.type}) is missing.`

@@ -1,7 +1,6 @@
 // Counts what a preflight finds.
 import type { CheckedSession, PreflightReport, StoreCheck, WarningSum } from '../preflight-report.ts'
 
-/** A growing report. */
 export interface Tally {
   add(session: CheckedSession): void
   /** Marks the report as stopped before the last session. */
@@ -9,10 +8,10 @@ export interface Tally {
   report(store: StoreCheck | undefined): PreflightReport
 }
 
-/** How many sessions each group of warnings names. */
+/** How many sessions each group of warnings lists. */
 const EXAMPLES = 3
 
-/** An empty report; `onSession` is called with each session. */
+/** `onSession` is called with each session. */
 export function startTally(taskQueue: string, onSession: ((session: CheckedSession) => void) | undefined): Tally {
   const counts = { replays: 0, breaks: 0, unread: 0, closed: 0 }
   const problems: CheckedSession[] = []

@@ -67,7 +67,7 @@ describe('a supervisor', () => {
 
 describe('a worker in one process', () => {
   it('a worker in one process without agents is refused with the function that lacks them', async () => {
-    const message = 'The worker serves no agents: pass at least one to createWorker({ agents: [ … ] }).'
+    const message = 'The worker serves no agents. Pass at least one to createWorker({ agents: [ … ] }).'
     await expect(createWorker({} as CreateWorkerOptions)).rejects.toMatchObject({ code: 'no_agents', message })
   })
 

@@ -86,7 +86,7 @@ describe('telemetry', () => {
 
   it('telemetry refuses variables that it cannot follow', () => {
     const refused = (env: Record<string, string>) => () => telemetrySettings({}, env)
-    expect(refused({ OTEL_TRACES_EXPORTER: 'zipkin' })).toThrow(/OTEL_TRACES_EXPORTER is "zipkin": set one of otlp, none/)
+    expect(refused({ OTEL_TRACES_EXPORTER: 'zipkin' })).toThrow(/OTEL_TRACES_EXPORTER is "zipkin". Set one of otlp, none/)
     expect(refused({ OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc' })).toThrow(/OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is "grpc"/)
     expect(refused({ OTEL_TRACES_SAMPLER: 'jaeger_remote' })).toThrow(/OTEL_TRACES_SAMPLER/)
     expect(refused({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '2' })).toThrow(/a number from 0 to 1/)

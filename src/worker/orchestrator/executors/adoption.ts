@@ -9,7 +9,7 @@ import { signalLateResult } from '../heartbeats/late-results.ts'
 import { resetStickiness } from '../temporal/stickiness.ts'
 import { steadyNow } from '../../steady-clock.ts'
 
-/** How long an answer is retried while the server cannot be reached; after the heartbeat timeout, the server no longer expects it. */
+/** How long an answer is retried while the server cannot be reached; after the heartbeat timeout, the server no longer accepts it. */
 const OFFER_MS = 120_000
 const RETRY_MS = 250
 
@@ -19,7 +19,7 @@ export function adoptionBy(
   logger: Logger,
 ): (held: HeldJobReport, running: Promise<{ result: unknown } | undefined>) => void {
   return ({ order: { kind, input, ticket } }, running) => {
-    // The dead orchestrator had cached the workflow: the next task must not wait for it.
+    // The dead orchestrator had cached the workflow, and the next task must not wait for it.
     const reset = resetStickiness(client, ticket, logger)
     void running
       .then(
@@ -48,7 +48,10 @@ export function adoptionBy(
   }
 }
 
-/** Sends an answer until the server has it or has given up the attempt. Returns which. Rejects if the server stays unreachable. */
+/**
+ * Sends an answer until the server has it or has given up on the attempt. Returns which of the two happened. Rejects if the server stays
+ * unreachable.
+ */
 export async function offer(send: () => Promise<void>): Promise<'taken' | 'given_up'> {
   for (const until = steadyNow() + OFFER_MS; ; ) {
     try {

@@ -1,4 +1,4 @@
-// Model calls whose executor ends after the model's answer was complete: another executor gets the answer and resolves its calls.
+// Handles model calls whose executor ends after the model's answer was complete. Another executor gets the answer and resolves its calls.
 import type { CallModelInput } from '../../../calls/activities.ts'
 import { type JobOrder, type JobSubject, type ModelAnswer, nameOfSubject } from '../../../calls/jobs.ts'
 import { type AttemptReport, hasDiedTooOften, noAttempts, tallied } from '../../../session/attempts.ts'
@@ -26,7 +26,7 @@ export function answerIn(executors: Iterable<Executor>, { kind, ticket }: JobOrd
 const isSame = (one: JobSubject, other: JobSubject): boolean => nameOfSubject(one) === nameOfSubject(other)
 
 /**
- * Returns the order of the next attempt if the dead one handed over an answer: the death is a failed attempt like any other. Undefined if
+ * Returns the order of the next attempt if the dead executor had handed over an answer. The death counts as a failed attempt. Undefined if
  * there is no answer, or if resolving its calls has killed too many executors.
  */
 export function afterDeath(order: JobOrder, { cause, worker }: AssignmentEnd & { end: 'died' }): JobOrder | undefined {
@@ -40,8 +40,8 @@ export function afterDeath(order: JobOrder, { cause, worker }: AssignmentEnd & {
 }
 
 /**
- * Returns the order of the next attempt of a call that was withdrawn from its executor after its request may have been sent: the cost is
- * part of a failed attempt. Undefined if there is no cost, or if the order has an answer.
+ * Returns the order of the next attempt of a call that was withdrawn from its executor after its request may have been sent. A failed
+ * attempt records the cost. Undefined if there is no cost, or if the order has an answer.
  */
 export function afterMove(order: JobOrder, { spent, executor, worker }: AttemptReport): JobOrder | undefined {
   if (!spent || order.answer) return undefined

@@ -1,4 +1,4 @@
-// Finds which work may have caused the deaths of executors: counts the jobs that each of them was running.
+// Finds which work may have caused the deaths of executors: counts the deaths during each job.
 import { LRUCache } from 'lru-cache'
 import type { JobOrder } from '../../../calls/jobs.ts'
 
@@ -6,30 +6,32 @@ import type { JobOrder } from '../../../calls/jobs.ts'
 const REMEMBERED_MS = 15 * 60_000
 const MAX_REMEMBERED = 1_000
 
-/** The counts. */
 export interface Deaths {
-  /** Whether there is nothing to know: usually. */
+  /** Whether no deaths are remembered, which is the usual case. */
   isEmpty(): boolean
   /** The deaths that the order's code may have caused since it last ended well. */
   of(order: JobOrder): number
-  /** The tools during whose calls executors have died, in the session or in any. */
+  /** The tools during whose calls executors have died, in this session or in any. */
   toolsOf(sessionId: string): string[]
-  /** An executor died while it was running these. */
+  /** An executor died while it was running these jobs. */
   count(guilty: readonly JobOrder[]): void
   /** The order's code was not the cause, or no longer is. */
   forgive(order: JobOrder): void
 }
 
-/** The deaths during which a tool was running, in any session. */
+/** Deaths of executors during calls of one tool, in any session. */
 interface ToolDeaths {
   count: number
-  /** The sessions in which it was running each time. While there is one, it is the more likely cause: the tool works in other sessions. */
+  /**
+   * The sessions in which it was running at every death. As long as there is one, that session is the more likely cause, because the tool
+   * works in other sessions.
+   */
   always: ReadonlySet<string>
 }
 
 /**
- * Counts deaths by session and tool (or model), because most bugs that end a process need the data of one session; and by tool, for those
- * that do not: the tool counts as the cause once no session was part of every death.
+ * Counts deaths by session and tool (or model), because most bugs that end a process depend on the data of one session. Also counts them by
+ * tool, for bugs that do not: the tool counts as the cause once no session was part of every death.
  */
 export function countDeaths(): Deaths {
   const ofSessions = new LRUCache<string, number>({ max: MAX_REMEMBERED, ttl: REMEMBERED_MS })
@@ -67,10 +69,10 @@ export function countDeaths(): Deaths {
   }
 }
 
-/** A model's request is long and seldom ends its process: two deaths during one say too little to hold up every session. */
+/** A model's request takes long and rarely ends its process, so two deaths during one are too little evidence to hold up every session. */
 const isTool = ({ ticket }: JobOrder): boolean => 'tool' in ticket.subject
 
-/** The code that a job runs. It is not the call's id, because a call that is made again has another one. */
+/** Names the code that a job runs. The call's id would not do, because a repeated call gets another id. */
 const codeOf = ({ kind, ticket: { subject } }: JobOrder): string => `${kind} ${'tool' in subject ? subject.tool : ''}`
 
 const EXECUTED = 'executeTool '

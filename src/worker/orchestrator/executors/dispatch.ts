@@ -1,4 +1,4 @@
-// Dispatches jobs: each has a lease from the start, is assigned to one executor after another until one accepts it, and ends with the
+// Dispatches jobs. Each job has a lease from the start, is offered to one executor after another until one accepts it, and ends with the
 // activity's result.
 import type { ApplicationFailure } from '@temporalio/common'
 import type { JobListener } from '../../../activities/needs.ts'
@@ -28,18 +28,16 @@ export interface Dispatcher {
   adopt(executor: Executor, held: HeldJobReport): Promise<JobAnswer>
 }
 
-/** A dispatched job. */
 interface Underway extends JobToAssign {
   at?: PlacedJob
   /** Aborted once, possibly while no executor has the job. */
   stopped: AbortSignal
-  /** Whether an executor had accepted it before it was withdrawn. */
+  /** Whether an executor had accepted the job before it was withdrawn. */
   mayHaveBegun: boolean
-  /** The last executor's death, if the job was kept for another executor after it. */
+  /** The death of the last executor, if the job is kept for another one. */
   died?: ApplicationFailure
 }
 
-/** Dispatches jobs to the executors of a pool. */
 export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   /** Acquires the job's lease, and passes a stop to the executor that has the job. */
   function setOut(order: JobOrder, listener: JobListener = {}): Underway {
@@ -53,7 +51,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   }
 
   async function dispatch(asked: JobOrder, listener?: JobListener): Promise<JobAnswer> {
-    // The server may have given up an attempt whose executor is still working: its orchestrator died, and the heartbeats stopped.
+    // The server may have given up on an attempt whose executor is still working, because its orchestrator died and the heartbeats stopped.
     const order = withAnswer(asked, { answer: answerIn(pool.executors(), asked) })
     const job = setOut(order, listener)
     try {
@@ -88,7 +86,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
         throw job.died ?? (job.mayHaveBegun ? workerDied(job.order, reportOn(job), 'neighbour') : stoppedBeforeStart())
       const placed = pool.give(job)
       if (!placed) {
-        // Other work was faster.
+        // Other work took the executor first.
         if (hasExecutor) continue
         if (job.died) throw job.died
         return undefined
@@ -140,7 +138,7 @@ async function resultOf(how: AssignmentEnd, job: Underway): Promise<{ result: un
   }
 }
 
-/** Continues the call with another attempt. Records the previous one, which would otherwise be lost if the orchestrator died next. */
+/** Continues the call with another attempt. Records the previous one, which would be lost if the orchestrator died next. */
 async function passOn(job: Underway, next: JobOrder): Promise<void> {
   job.order = next
   const { number: attempt, failed } = next.attempt

@@ -1,4 +1,4 @@
-// The events that are sent along with a job: those that its executor has not folded yet, so that it need not request them.
+// Chooses the events to send along with a job: those that its executor has not folded yet and would have to request.
 import type { EventsInput } from '../../../calls/activities.ts'
 import type { EventLog } from '../../../activities/needs.ts'
 import type { EventsAlong, JobOrder } from '../../../calls/jobs.ts'

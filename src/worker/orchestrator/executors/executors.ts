@@ -9,9 +9,9 @@ import type { FromExecutor, ToExecutor } from '../../protocol.ts'
 import type { Lease } from '../heartbeats/leases.ts'
 import { steadyNow } from '../../steady-clock.ts'
 
-/** An executor that is silent for this long counts as frozen: none of its bodies can end then. */
+/** An executor that is silent for this long counts as frozen: none of its bodies can end in that state. */
 export const FROZEN_MS = 3_000
-/** How many sessions in an executor's cache are remembered: as many as it caches. */
+/** How many sessions in an executor's cache are remembered: as many as an executor caches. */
 const VIEWS_REMEMBERED = 200
 
 /** How an assignment ended. */
@@ -21,7 +21,7 @@ export type AssignmentEnd =
   | { end: 'died'; isAccepted: boolean; cause: DeathReport['cause']; worker: string }
   /** Withdrawn, to be assigned to another executor. */
   | { end: 'moved' }
-  /** Stopped before its executor accepted it: nothing was begun. */
+  /** Stopped before its executor accepted it, so nothing was begun. */
   | { end: 'stopped' }
 
 /** A job assigned to an executor. */
@@ -33,9 +33,9 @@ export interface Assignment {
   isAccepted: boolean
   /** When its body was entered, and how many milliseconds it may take. */
   entered?: { at: number; timeoutMs: number }
-  /** Of a model call under a budget: how many tokens of its answer its executor has received. */
+  /** For a model call under a budget: how many tokens of the answer the executor has received. */
   streamed?: number
-  /** Of a model call: the answer, once its executor has received it completely. */
+  /** For a model call: the answer, once the executor has received it completely. */
   answer?: ModelAnswer
   stoppedAt?: number
   settle(end: AssignmentEnd): void
@@ -46,20 +46,20 @@ export interface Executor {
   pid: number
   /** `host:pid`, as shown to people. */
   worker: string
-  /** The models of its agents that have a fixed one. */
+  /** The models of those agents that have a fixed one. */
   models: ReadonlyMap<string, string>
   /** Whether any of its agents has slices. */
   hasSlices: boolean
   channel: Channel<FromExecutor, ToExecutor>
   assignments: Map<string, Assignment>
-  /** The sessions that it has folded, and up to where. */
+  /** The sessions that it has folded, each with the last event. */
   views: LRUCache<string, Watermark>
-  /** When its last message came, and since when its event loop has not been blocked. */
+  /** When its last message arrived, and since when its event loop has not been blocked. */
   aliveAt: number
   unblockedSince: number
   /** Whether it has left a job unacknowledged since its last message. */
   isSilent: boolean
-  /** Set if it gets no new jobs, because it must end for these assignments or its code is being replaced. */
+  /** Set if it gets no new jobs, because these assignments force it to end or its code is being replaced. */
   draining?: { why: 'overdue'; guilty: Set<string> } | { why: 'retired' }
   /** Why the parent was asked to kill it. */
   killed?: { cause: DeathReport['cause']; guilty: ReadonlySet<string> }
@@ -75,7 +75,6 @@ export function newExecutor(
   return { id, pid, worker, models, hasSlices, channel, assignments: new Map(), views, aliveAt: now, unblockedSince: now, isSilent: false }
 }
 
-/** Notes that a message arrived. */
 export function noteMessage(executor: Executor): void {
   const now = steadyNow()
   if (now - executor.aliveAt > FROZEN_MS) executor.unblockedSince = now
@@ -88,12 +87,15 @@ export function takesJobs(executor: Executor): boolean {
   return executor.draining === undefined && executor.killed === undefined
 }
 
-/** Whether the server has confirmed all its `external` attempts recently: no other worker verifies one of them now. */
+/** Whether the server has recently confirmed all its `external` attempts, so that no other worker is verifying one of them. */
 export function isHeld({ assignments }: Executor): boolean {
   return [...assignments.values()].every(({ order, lease }) => !order.ticket.once || lease.isHeld())
 }
 
-/** What an executor's death means for an assignment: if it was not the reason for the kill, the death does not count against its call. */
+/**
+ * What an executor's death means for an assignment. If the assignment was not the reason for the kill, the death does not count against its
+ * call.
+ */
 export function causeOfDeath({ killed }: Executor, { id }: Assignment): DeathReport['cause'] {
   if (!killed) return 'crash'
   return killed.cause === 'stuck_loop' || killed.guilty.has(id) ? killed.cause : 'neighbour'

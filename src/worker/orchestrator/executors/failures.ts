@@ -12,7 +12,7 @@ import { defined } from '../../../session/defined.ts'
  */
 const THREW = 'The attempt threw: see the details of this failure.'
 
-/** The failure for an outcome. A failed attempt is recorded before Temporal gets the failure. */
+/** The failure for an outcome. Records a failed attempt before Temporal gets the failure. */
 export async function failureOf(outcome: Exclude<JobOutcome, { kind: 'answered' }>, lease: Lease): Promise<ApplicationFailure> {
   const { type, message } = outcome
   if (outcome.kind === 'threw') {
@@ -24,12 +24,14 @@ export async function failureOf(outcome: Exclude<JobOutcome, { kind: 'answered' 
   return ApplicationFailure.create({ type, ...said, nonRetryable: false, nextRetryDelay: outcome.afterMs })
 }
 
-/** An activity's failure that has what was thrown in its details alone. */
+/** A failure of an activity whose details alone contain what was thrown. */
 export function failureWith(thrown: ThrownDetails): ApplicationFailure {
   return ApplicationFailure.create({ type: 'AttemptThrew', message: THREW, details: [thrown], nonRetryable: false })
 }
 
-/** The executor died with the job. For a call, the workflow decides by its effect; activities that only ask are retried. */
+/**
+ * The executor died with the job. For a call, its effect decides what the workflow does. Activities that only ask a question are retried.
+ */
 export function workerDied({ kind, ticket }: JobOrder, report: AttemptReport, cause: DeathReport['cause']): ApplicationFailure {
   const details: DeathReport = { ...report, cause }
   return ApplicationFailure.create({
@@ -40,7 +42,7 @@ export function workerDied({ kind, ticket }: JobOrder, report: AttemptReport, ca
   })
 }
 
-/** The executor died with the attempt, and no orchestrator saw it: the report comes from the attempt's last heartbeat. */
+/** The executor died with the attempt, and no orchestrator saw it. The report comes from the attempt's last heartbeat. */
 export function diedUnseen(kind: JobKind, report: AttemptReport, worker: string): ApplicationFailure {
   const details: DeathReport = { ...report, worker, cause: 'crash' }
   return ApplicationFailure.create({
@@ -51,7 +53,7 @@ export function diedUnseen(kind: JobKind, report: AttemptReport, worker: string)
   })
 }
 
-/** The same death as a failed attempt, for a call that another executor continues. */
+/** Records the same death as a failed attempt, for a call that another executor continues. */
 export function deadAttempt({ attempt, ticket }: JobOrder, worker: string, cause: DeathReport['cause']): FailedAttempt {
   return {
     attempt: attempt.number,
@@ -69,7 +71,7 @@ function deathIn({ subject }: Ticket, worker: string, cause: DeathReport['cause'
 
 /**
  * The orchestrator that received the attempt died before it dispatched it. The workflow gets the failure of an activity that no worker has
- * started: nothing was begun, and it does not count as an attempt.
+ * started: nothing was begun, and this does not count as an attempt.
  */
 export function neverDispatched(kind: JobKind): ApplicationFailure {
   return ApplicationFailure.create({
@@ -79,10 +81,10 @@ export function neverDispatched(kind: JobKind): ApplicationFailure {
   })
 }
 
-/** Whether only Temporal retries the activity: a sender waits for the answer, or nothing else retries it. */
+/** Whether only Temporal retries the activity, because the sender of an update waits for its answer or because nothing else retries it. */
 const isQuestion = (kind: JobKind): boolean => kind === 'resolveTool' || kind === 'checkAnswer' || kind === 'endHooks'
 
-/** Each executor died or froze before it accepted the job. */
+/** Every executor died or froze before it accepted the job. */
 export function noExecutorAccepted({ ticket }: JobOrder): ApplicationFailure {
   return ApplicationFailure.create({
     type: 'NotServed',

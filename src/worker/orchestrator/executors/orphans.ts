@@ -1,5 +1,5 @@
-// Attempts of a dead orchestrator that no executor has: it had not dispatched them, or their executor died, too. Without help, the server
-// would wait for their heartbeat timeout.
+// Ends attempts of a dead orchestrator that no executor has, because it had not dispatched them or their executor died, too. Otherwise, the
+// server would wait for their heartbeat timeout.
 import { hostname } from 'node:os'
 import { ActivityNotFoundError, type Client } from '@temporalio/client'
 import type { ApplicationFailure } from '@temporalio/common'
@@ -20,12 +20,12 @@ const JOBS: Readonly<Record<JobKind, true>> = {
   checkAnswer: true,
   endHooks: true,
 }
-/** The server's state of an attempt that was assigned to a worker. */
+/** The state of an attempt that the server has assigned to a worker. */
 const STARTED = 2
 
 /**
- * The identity of an orchestrator on the server. `worker`: what only the processes of one worker know, because containers may share a host
- * name and count their processes from 1.
+ * The identity of an orchestrator on the server. `worker`: a secret of the worker's processes. Host name and pid do not suffice, because
+ * containers may share a host name and number their processes from 1.
  */
 export function identityOf(pid: number, worker: string): string {
   return `pawl:${hostname()}:${pid}:${worker}`
@@ -42,7 +42,7 @@ export interface OrphanedWork {
 }
 
 /**
- * Makes the workflow retry at once the attempts that no executor has: a call's first attempt without any heartbeat, and attempts whose
+ * Makes the workflow immediately retry attempts that no executor has: a call's first attempt without a heartbeat, and attempts whose
  * heartbeats name a dead executor. Never rejects.
  */
 export async function releaseOrphans(
@@ -69,7 +69,7 @@ export async function releaseOrphans(
       if (failure) await client.activity.fail({ workflowId, runId: executionId, activityId }, failure)
     }
   } catch (err) {
-    // The attempt was answered, or the session has closed. Otherwise the heartbeat timeout ends the attempt.
+    // The attempt was answered, or the session has closed. In any other case, the heartbeat timeout ends the attempt.
     if (!(err instanceof ActivityNotFoundError))
       logger.debug({ err, session: sessionIdOf(workflowId) }, 'attempts that no process has could not be looked up')
   }

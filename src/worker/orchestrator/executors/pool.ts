@@ -24,14 +24,13 @@ import { startQuarantine } from './quarantine.ts'
 import type { RequestAnswerer } from './requests.ts'
 import { steadyNow } from '../../steady-clock.ts'
 
-/** An executor that has not acknowledged a job within this time loses it if another one can run it. */
+/** An executor that does not acknowledge a job within this time loses it if another one can run it. */
 const ACKNOWLEDGED_WITHIN_MS = 300
 
 /** How long a process may take to end after its channel has closed. */
 const HUNG_UP_MS = 2_000
 
 export interface PoolNeeds {
-  /** How many executors the worker keeps. */
   size: number
   eventsFor: EventsFor
   answerRequest: RequestAnswerer
@@ -43,12 +42,12 @@ export interface PoolNeeds {
   deltas?: Pick<DeltaWriter, 'said' | 'ended'>
   /** Makes the parent kill the executor; absent if executors have no process of their own. */
   kill?(executor: number, why: KillReason): void
-  /** An executor that must end no longer holds any job. */
+  /** An executor that must end has no more jobs. */
   onDrained?(executor: number): void
   onReady?(executor: Executor): void
   /** Measures jobs; absent if metrics are off. */
   measured?: MeasuredJobs
-  /** A job of the executor begins, or the executor died with these jobs. */
+  /** An executor begins a job, or has died with these jobs. */
   onJob?(order: JobOrder, executor: Executor): void
   onDeath?(executor: Executor, held: readonly JobOrder[]): void
   logger: Logger
@@ -64,26 +63,27 @@ export interface PlacedJob {
   ended: Promise<AssignmentEnd>
 }
 
-/** The executors of an orchestrator. */
 export interface Pool {
-  /** Connects an executor: its first message is a hello. `takeOver` is called for each job that it holds from an earlier orchestrator. */
+  /** Connects an executor, whose first message is a hello. `takeOver` is called for each job that it holds from an earlier orchestrator. */
   connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: (executor: Executor, held: HeldJobReport) => void): void
-  /** Resolves to true once an executor may get the job, or to false if there is none after a while, or the job is stopped. */
+  /** Resolves to true once an executor may get the job, or to false if there is none after a while or the job is stopped. */
   waitForExecutor(order: JobOrder, stopped: AbortSignal): Promise<boolean>
   /** Assigns the job to an executor; undefined if none may get it now. */
   give(job: JobToAssign): PlacedJob | undefined
   /** Assigns a job to the executor that got it from an earlier orchestrator. */
   keep(executor: Executor, held: HeldJobReport, job: JobToAssign): PlacedJob
-  /** Tells its executor to stop the job; an executor that has not accepted it yet does not begin it. */
+  /** Tells the executor to stop the job. An executor that has not accepted it yet does not begin it. */
   stop(placed: PlacedJob, why: 'cancelled' | 'lost'): void
   /** Reports that the process is dead. Returns whether `onDeath` will be called, which it is for connected executors. */
   exited(executor: number): boolean
-  /** Gives it no new jobs, whether it is connected yet or not; `onDrained` follows once it is connected and has no jobs. */
+  /** Gives the executor no new jobs, even if it is not connected yet. `onDrained` is called once it is connected and has no jobs. */
   retire(executor: number): void
   executors(): Iterable<Executor>
-  /** Ends the executor as soon as only these assignments are left: repeatable jobs move to another executor, the others finish. */
+  /**
+   * Ends the executor as soon as only these assignments are left. Its other jobs move to another executor if they are repeatable, and
+   * otherwise finish first.
+   */
   endFor(executor: Executor, guilty: ReadonlySet<string>): void
-  /** Kills it now. */
   kill(executor: Executor, why: KillReason): void
 }
 
@@ -91,7 +91,6 @@ export interface Pool {
 const hasRun = ({ order: { kind }, entered }: Assignment): boolean =>
   (kind !== 'executeTool' && kind !== 'verifyTool') || entered !== undefined
 
-/** Starts a pool without executors. */
 export function startPool(needs: PoolNeeds): Pool {
   const executors = new Map<number, Executor>()
   const quarantine = startQuarantine({ size: needs.size, takers: () => [...executors.values()].filter(takesJobs) })
@@ -103,7 +102,7 @@ export function startPool(needs: PoolNeeds): Pool {
         executor = newExecutor(channel, message)
         executors.set(executor.id, executor)
         for (const held of message.holding) takeOver(executor, held)
-        // Not earlier: until all its jobs are adopted, it may seem to have none.
+        // Not earlier, because the executor may seem to have no jobs until all of them are adopted.
         if (retired.has(executor.id) || hasExited.has(executor.id)) endDrained(executor)
         quarantine.connected(executor)
         needs.onReady?.(executor)
@@ -121,7 +120,7 @@ export function startPool(needs: PoolNeeds): Pool {
   }
 
   const isClosed = new WeakSet<Executor>()
-  /** Includes executors without a hello: it may still be unread. */
+  /** Includes executors without a hello, because their hello may still be unread. */
   const hasExited = new Set<number>()
   const retired = new Set<number>()
 
@@ -160,7 +159,7 @@ export function startPool(needs: PoolNeeds): Pool {
     if (message.type === 'snapshots') return needs.onSnapshots?.(message.sessionId, message.snapshots)
     if (message.type === 'deltas') return takeDeltas(executor, message.parts)
     const assignment = executor.assignments.get(message.job)
-    // Withdrawn or stopped: nothing waits for it.
+    // The job was withdrawn or stopped, so nothing waits for it.
     if (!assignment)
       return needs.logger.debug({ job: message.job, pid: executor.pid }, `ignored "${message.type}" for a job that is not assigned`)
     switch (message.type) {
@@ -251,7 +250,7 @@ export function startPool(needs: PoolNeeds): Pool {
       if (assignment.isAccepted || executor.assignments.get(assignment.id) !== assignment) return
       executor.isSilent = true
       if (pick(order)?.isSilent === false) return takeBack(executor, assignment)
-      // The first one that responds gets it.
+      // The first executor that responds gets the job.
       setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
     }
     setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
@@ -283,7 +282,7 @@ export function startPool(needs: PoolNeeds): Pool {
     if (executor.assignments.get(assignment.id) !== assignment) return
     assignment.stoppedAt = steadyNow()
     executor.channel.send({ type: 'stop', job: assignment.id, why })
-    // Its executor may be accepting it at this moment; it then reports the outcome itself.
+    // The executor may be accepting the job at this moment. In that case, it reports the outcome itself.
     setTimeout(() => assignment.isAccepted || end(executor, assignment, { end: 'stopped' }), ACKNOWLEDGED_WITHIN_MS).unref()
   }
 
@@ -305,7 +304,7 @@ export function startPool(needs: PoolNeeds): Pool {
     endFor,
     executors: () => executors.values(),
     exited(id) {
-      // An unknown executor may have sent a hello that is not read yet.
+      // An unknown executor may have sent a hello that has not been read yet.
       hasExited.add(id)
       const executor = executors.get(id)
       if (executor) endIfGone(executor)

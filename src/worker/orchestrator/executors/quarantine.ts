@@ -6,51 +6,55 @@ import { countDeaths } from './deaths.ts'
 import { type Executor, takesJobs } from './executors.ts'
 import { steadyNow } from '../../steady-clock.ts'
 
-/** Deaths after which work is a suspect. One death says little: whatever shared the process died with it. */
+/** Deaths after which work is a suspect. One death says little, because everything that shared the process died with it. */
 const SUSPECT_AFTER = 2
 /** How long an executor is kept for suspects after the last one: longer than the pauses between a call's attempts. */
 const KEPT_MS = 90_000
 /**
- * How long after the death of any suspect one that has died as a suspect itself waits, doubled with each such death of its own: replacing an
- * executor takes a third of a second of CPU time, which slows healthy sessions. Its own deaths count, because if something else kills
- * processes at random, the deaths of others say nothing about it.
+ * How long a suspect that has itself died as a suspect waits after the death of any suspect. The pause doubles with each of its own deaths:
+ * replacing an executor takes a third of a second of CPU time, which slows healthy sessions. Only its own deaths count, because if
+ * something else kills processes at random, the deaths of others say nothing about it.
  */
 const PAUSE_MS = 125
 const LONGEST_PAUSE_MS = 15_000
 /**
- * How long a suspect waits before it joins those that run. Its two or three deaths may be chance, and a healthy body may run for minutes. If
- * it is the cause, this costs each of the others one death.
+ * How long a suspect waits before it joins suspects that are running. Its two or three deaths may be chance, and a healthy body may run for
+ * minutes. If it is the cause, joining costs each of the others one death.
  */
 const WAIT_MS = 1_000
 /**
- * The wait if the suspect's next death could be the last for its call, or if one of those that run has had that additional death. The wait
- * counts towards its activity's limit, which has room for a frozen worker.
+ * The wait if the suspect's next death could be the last for its call, or if one of the running suspects has had that additional death. The
+ * wait counts towards its activity's time limit, which has room for a frozen worker.
  */
 const LONGEST_WAIT_MS = 10_000
-/** How long the successor of the executor for suspects may take to start before they use another one that is empty. */
+/** How long a replacement for the executor for suspects may take to start before suspects use another executor that is empty. */
 const SUCCESSOR_WITHIN_MS = 10_000
-/** How long a suspect may take from its turn to its assignment. */
+/** How long a suspect may take to be assigned once its turn has come. */
 const ENTERS_WITHIN_MS = 1_000
 /** How long a job waits for an executor that accepts jobs before its call counts as not begun. */
 const NO_EXECUTOR_MS = 1_000
-/** How long it waits if executors accept jobs, but none that it may run on. */
+/** How long it waits if executors accept jobs, but not this one. */
 const NO_ROOM_MS = 11_000
 
-/** What the quarantine needs to know of the executors. */
 export interface QuarantineNeeds {
-  /** How many executors the worker keeps. With one, work cannot be kept apart. */
+  /** How many executors the worker keeps. With only one, work cannot be kept apart. */
   size: number
-  /** Those that accept jobs. */
+  /** The executors that accept jobs. */
   takers(): Executor[]
 }
 
 /** Decides which executors work may run on, and when. */
 export interface Quarantine {
-  /** The executors that the order may run on now. A suspect and other work are never given to the same one. */
+  /** The executors that the order may run on now. A suspect never shares an executor with other work. */
   allowed(order: JobOrder): Executor[]
-  /** Resolves to true as soon as there is one, or to false if there is none after a while, or it is stopped. Suspects also take turns. */
+  /**
+   * Resolves to true as soon as there is one, or to false if there is none after a while or the job is stopped. Suspects also take turns.
+   */
   turn(order: JobOrder, stopped: AbortSignal): Promise<boolean>
-  /** Tools that executors have died of, in the order's session or in any: outside of their own jobs, nothing could isolate them. */
+  /**
+   * Tools that have killed executors, in the order's session or in any. They must run in jobs of their own, because only jobs can be
+   * isolated.
+   */
   heldBack(order: JobOrder): string[]
   /** The order has been assigned to the executor. */
   placed(order: JobOrder, executor: Executor): void
@@ -58,7 +62,7 @@ export interface Quarantine {
   connected(executor: Executor): void
   /** An executor died, and one of `guilty` may be the cause. */
   died(executor: Executor, guilty: readonly JobOrder[]): void
-  /** A job has left its executor. `hasRun`: its code has run to an end. */
+  /** A job has left its executor. `hasRun`: its own code has run and ended. */
   ended(order: JobOrder, hasRun: boolean): void
 }
 
@@ -66,9 +70,9 @@ export interface Quarantine {
 interface WaitingJob {
   order: JobOrder
   since: number
-  /** Since when it lacks nothing but an executor. */
+  /** Since when it has needed nothing but an executor. */
   readySince?: number | undefined
-  /** Makes it check whether its turn has come. */
+  /** Makes the job check whether its turn has come. */
   look(): void
 }
 
@@ -77,14 +81,14 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
   const waiting: WaitingJob[] = []
   let kept: { place: Executor | undefined; vacantSince: number; until: number } | undefined
   let lastDeathAt = Number.NEGATIVE_INFINITY
-  /** A suspect is about to enter: until then, no other suspect gets its turn. */
+  /** Until this time, a suspect is about to enter and no other suspect gets its turn. */
   let enteringUntil = 0
 
   const isSuspect = (order: JobOrder): boolean => deaths.of(order) >= SUSPECT_AFTER
   const suspectsOn = (executor: Executor): JobOrder[] => ordersOn(executor).filter(isSuspect)
   const hasOtherWork = (executor: Executor): boolean => ordersOn(executor).some((order) => !isSuspect(order))
 
-  /** The suspect with the fewest deaths goes first: it may only have shared an executor with another suspect. */
+  /** The suspect with the fewest deaths goes first, because it may only have shared an executor with another suspect. */
   function next(): WaitingJob | undefined {
     return waiting.filter(({ order }) => isSuspect(order)).toSorted((one, other) => deaths.of(one.order) - deaths.of(other.order))[0]
   }
@@ -93,7 +97,7 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
     for (const one of [...waiting]) one.look()
   }
 
-  /** The executor for suspects, while one is kept; `place` is undefined while its successor starts. */
+  /** The executor for suspects, as long as one is kept. `place` is undefined while its replacement starts. */
   function keeping(): typeof kept {
     if (kept && steadyNow() >= kept.until && !next() && !(kept.place && suspectsOn(kept.place).length > 0)) kept = undefined
     if (kept?.place && !takesJobs(kept.place)) vacate(kept)
@@ -110,7 +114,7 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
     place.vacantSince = steadyNow()
   }
 
-  /** Until when a successor is expected. */
+  /** Until when a replacement is expected. */
   function successorUntil(): number {
     const now = keeping()
     return now && !now.place ? now.vacantSince + SUCCESSOR_WITHIN_MS : 0
@@ -133,18 +137,18 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
     return since + (isTooRisky ? LONGEST_WAIT_MS : WAIT_MS)
   }
 
-  /** When the pauses that hold up the suspect's turn end. */
+  /** When the pauses end that delay the suspect's turn. */
   function closedUntil({ order }: WaitingJob): number {
     const deathsAsSuspect = deaths.of(order) - SUSPECT_AFTER
     const pause = deathsAsSuspect > 0 ? Math.min(doubled(PAUSE_MS, deathsAsSuspect - 1), LONGEST_PAUSE_MS) : 0
     return Math.max(enteringUntil, lastDeathAt + pause)
   }
 
-  /** Whether the work lacks nothing but an executor. */
+  /** Whether the work needs nothing but an executor. */
   function isReady(one: WaitingJob, now: number): boolean {
     if (!isSuspect(one.order)) return true
     if (now < closedUntil(one)) return false
-    // Suspects that have waited long enough enter together, but wait for a successor that is about to start.
+    // Suspects that have waited long enough enter together, but they wait for a replacement that is about to start.
     return (isFree() && next() === one) || now >= Math.max(joinsAt(one), successorUntil())
   }
 
@@ -165,14 +169,17 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
     if (!kept && deaths.isEmpty()) return candidates
     const place = keeping()?.place
     const others = candidates.filter((one) => one !== place)
-    // Work that was there before it became a suspect stays where it is.
+    // Work that was already running when it became suspect stays where it is.
     const safe = others.filter((one) => suspectsOn(one).length === 0)
     if (safe.some(responds)) return safe
     const isLent = place && responds(place) && suspectsOn(place).length === 0 && steadyNow() >= enteringUntil
     return isLent ? [place] : others
   }
 
-  /** If no executor is kept for suspects and none is empty, one gets no other work from now on, unless that has only this one. */
+  /**
+   * If no executor is kept for suspects and none is empty, reserves one, which gets no other work from then on. The only executor is never
+   * reserved.
+   */
   function reserve(): void {
     if (size < 2 || keeping()?.place) return
     const candidates = takers().filter(responds)
@@ -229,7 +236,7 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
     heldBack: ({ ticket }) => (deaths.isEmpty() ? [] : deaths.toolsOf(ticket.sessionId)),
     placed(order, executor) {
       if (!isSuspect(order)) {
-        // It was lent: the next executor to start is kept instead.
+        // The executor was on loan. The next executor to start is kept instead.
         if (kept?.place === executor) vacate(kept)
         return
       }
@@ -247,7 +254,7 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
       if (guilty.some(isSuspect)) lastDeathAt = steadyNow()
       deaths.count(guilty)
       if (kept?.place === executor) vacate(kept)
-      // The successor is kept for suspects, so that the next attempt finds it empty.
+      // The replacement is kept for suspects, so that the next attempt finds it empty.
       else if (!keeping() && guilty.some(isSuspect)) keep(undefined)
       wake()
     },

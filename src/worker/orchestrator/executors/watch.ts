@@ -1,5 +1,5 @@
-// Watches executors: kills one whose event loop is blocked, and ends one whose `external` body ignores its timeout, before the call is
-// verified.
+// Watches executors: kills an executor whose event loop is blocked, and ends one whose `external` body ignores its timeout before the call
+// is verified.
 import { OVERDUE_GRACE_MS } from '../../../session/overdue.ts'
 import { startPeriodicCheck } from '../../periodic-check.ts'
 import { type Executor, FROZEN_MS } from './executors.ts'
@@ -18,7 +18,7 @@ export function startWatch(pool: Pool, stuckLoopMs: number): () => void {
         if (overdue.size > 0) pool.endFor(executor, overdue)
       }
     },
-    // This process was frozen, not the executors. The durations of their bodies still count.
+    // This process was frozen, not the executors. The durations of their bodies still apply.
     afterFreeze(ms, now) {
       for (const executor of pool.executors()) {
         executor.aliveAt += ms

@@ -1,4 +1,4 @@
-// What the server says of an execution whose workflow task has failed: whether it still fails, since when, and what the execution began with.
+// Asks the server about an execution whose workflow task has failed: whether it still fails, since when, and what the execution began with.
 import type { Client, WorkflowExecutionDescription, WorkflowStartOptions } from '@temporalio/client'
 import { decoded } from '../../../connect/decoded.ts'
 import { eventTime, firstOf, type HistoryEvent, isOfWorkflow, newestFirst } from '../../../connect/histories.ts'
@@ -11,7 +11,6 @@ import type { CachedExecution, FailingExecution } from '../../protocol.ts'
 /** The options of a start that have nothing to do with what the workflow does. */
 export type SuccessorView = Pick<WorkflowStartOptions, 'staticSummary' | 'priority' | 'typedSearchAttributes'>
 
-/** An execution that makes no progress. */
 export interface BrokenExecution {
   /** When the first task in a row failed, in milliseconds since 1970. */
   since: number
@@ -21,17 +20,18 @@ export interface BrokenExecution {
   start: Start
   /** The event that completed its last task. */
   completedAt: string
-  /** What Temporal's view shows of it and its priority, for the next execution. */
+  /** How Temporal's UI shows it, and its priority. The next execution inherits both. */
   view: SuccessorView
 }
 
 /** The server's state for an activity that a worker has. */
 const STARTED = 2
 /**
- * Returns undefined if the execution makes progress, has ended, or has never completed a task: another execution would fail in the same way.
+ * Returns undefined if the execution makes progress, has ended, or has never completed a task: another execution would fail in the same
+ * way.
  *
- * A task that times out does not count: its worker may have died, or be slow. But the server records only the first attempt of a task. If
- * that one timed out, `seen` says alone since when it fails.
+ * A task that times out does not count, because its worker may have died or be slow. However, the server records only the first attempt of
+ * a task. If that attempt timed out, only `seen` tells since when the task has failed.
  */
 export async function examine(
   client: Client,
@@ -55,12 +55,12 @@ export async function examine(
   return { ...failed, completedAt, isBusy: isBusy(description), start: await startOf(client, place), view: await viewOf(description) }
 }
 
-/** Whether the event says that a worker could not carry out a task. */
+/** Whether the event says that a worker failed a task. */
 function hasFailed({ workflowTaskFailedEventAttributes: failure }: HistoryEvent): boolean {
   return failure != null && isOfWorkflow(failure)
 }
 
-/** Whether the execution has completed a task, or failed one; undefined: neither yet. */
+/** Whether the execution has completed a task or failed one; undefined if neither has happened yet. */
 export async function firstTaskOf(
   client: Client,
   { workflowId, executionId }: CachedExecution,

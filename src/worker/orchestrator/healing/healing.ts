@@ -14,12 +14,12 @@ export interface HealingParts {
   client: Client
   taskQueue: string
   logger: Logger
-  /** How long no worker must have completed the execution's task. Each further time in a row takes four times as long. */
+  /** For how long no worker must have completed the execution's task. Each consecutive takeover takes four times as long. */
   afterMs: number
   notes: FailingNotes
 }
 
-/** What the next orchestrator of this worker knows at once: the server may give it a failing task only minutes later. */
+/** Notes for the next orchestrator of this worker, to which the server may give a failing task only minutes later. */
 export interface FailingNotes {
   /** The executions that the earlier orchestrators were watching. */
   earlier: readonly FailingExecution[]
@@ -27,30 +27,28 @@ export interface FailingNotes {
   forget(executionId: string): void
 }
 
-/** The healing of one orchestrator. */
 export interface Healing {
   /** This worker has failed a workflow task of the execution. */
   suspect(execution: FailingExecution): void
-  /** This worker can carry out tasks: it watches what the earlier orchestrators were watching. */
+  /** This worker can carry out tasks, and now watches the executions that the earlier orchestrators were watching. */
   serving(): void
   end(): void
 }
 
-/** How often an execution is examined while a result of it is outstanding. */
+/** How often an execution is examined while one of its results is outstanding. */
 const LOOK_AGAIN_MS = 1_000
 const FACTOR = 4
-/** The longest of these growing times. */
+/** The upper limit of these growing times. */
 const LONGEST_MS = 24 * 3_600_000
-/** How long the first task of a new execution may take before nothing is concluded from it. */
+/** How long the first task of a new execution may take before it proves nothing. */
 const FIRST_TASK_MS = 30_000
 const BETWEEN_LOOKS_MS = 250
 
-/** Starts without suspects. */
 export function startHealing({ client, taskQueue, logger, afterMs, notes }: HealingParts): Healing {
   const ended = new AbortController()
   setMaxListeners(0, ended.signal)
   const watched = new Set<string>()
-  /** One at a time: if this build fails the new execution, too, it is the build that is broken, and no other session is touched. */
+  /** One at a time. If this build fails the new execution, too, the build itself is broken, and no other session is touched. */
   let turn: Promise<void> = Promise.resolve()
   let isBuildBroken = false
 
@@ -78,7 +76,7 @@ export function startHealing({ client, taskQueue, logger, afterMs, notes }: Heal
   }
 
   async function heal(suspect: FailingExecution): Promise<void> {
-    // Another worker may have healed it meanwhile.
+    // Another worker may have healed it in the meantime.
     const broken = isBuildBroken ? undefined : await examine(client, suspect).catch(notFound)
     if (!broken || ended.signal.aborted) return
     const { workflowId, executionId } = suspect
@@ -93,8 +91,8 @@ export function startHealing({ client, taskQueue, logger, afterMs, notes }: Heal
   }
 
   /**
-   * Terminates the execution and starts its successor in one step of the server: no crash comes in between. Every worker sends the same
-   * request id, by which the server starts only one.
+   * Terminates the execution and starts its successor in one atomic request. Every worker sends the same request id, so the server starts
+   * only one successor.
    */
   async function startSuccessor({ workflowId, executionId }: CachedExecution, { start, reason, view }: BrokenExecution): Promise<string> {
     const { agent, context, tags, settings, unreplayable } = start

@@ -2,7 +2,6 @@
 import { defaultPayloadConverter, type LoadedDataConverter, type Payload, type PayloadCodec } from '@temporalio/common'
 import type { AttemptReport } from '../../../session/attempts.ts'
 
-/** Encodes reports. */
 export function detailsBy({ payloadConverter, payloadCodecs }: LoadedDataConverter): (report: AttemptReport) => Promise<Payload[]> {
   return async (report) => {
     let payloads: Payload[] = [payloadConverter.toPayload(report) ?? defaultPayloadConverter.toPayload(report)]
@@ -15,8 +14,9 @@ export function detailsBy({ payloadConverter, payloadCodecs }: LoadedDataConvert
 const PLAIN = new Set(['json/plain', 'json/protobuf', 'binary/plain', 'binary/null', 'binary/protobuf'])
 
 /**
- * The codecs, for input from any client: a plain payload that a codec refuses to decode passes unchanged, because the codec never encoded
- * it. A payload with the codec's own encoding that cannot be decoded now (its key service is down) fails the task, which is retried.
+ * Adapts the codecs to input from any client. A plain payload that a codec refuses to decode passes unchanged, because the codec never
+ * encoded it. If a payload with the codec's own encoding cannot be decoded now (for example, because its key service is down), the task
+ * fails and is retried.
  */
 export function totalCodecs(codecs: readonly PayloadCodec[]): PayloadCodec[] {
   return codecs.map((codec) => ({

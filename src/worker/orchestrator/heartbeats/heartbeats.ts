@@ -1,5 +1,5 @@
-// Heartbeats for attempts of activities, by our own RPCs: they tell the server that an attempt is alive, and report which attempts must
-// stop. There are two halves, because in one-process mode the sending half runs in a thread whose event loop no tool can block.
+// Sends heartbeats for attempts of activities by pawl's own RPCs. They tell the server that an attempt is alive, and report which attempts
+// must stop. The code has two halves, because in one-process mode the sending half runs in a thread whose event loop no tool can block.
 import type { Client } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 
@@ -12,8 +12,8 @@ export type ToSender =
   /** Changes the details of the heartbeats; the next one is sent soon. */
   | { type: 'note'; id: number; details: Payload[] }
   /**
-   * Sends a heartbeat now and reports the answer. `alone`: only if the fate of all earlier ones is known. `last`: once all earlier ones
-   * have ended, so that none of them replaces its details.
+   * Sends a heartbeat now and reports the answer. `alone`: only if the outcome of all earlier ones is known. `last`: only after all earlier
+   * ones have ended, so that none of them replaces its details.
    */
   | { type: 'tell'; id: number; request: number; details?: Payload[]; alone?: true; last?: true }
   | { type: 'end'; id: number }
@@ -38,7 +38,7 @@ const NOTE_EVERY_MS = 1_000
 /** gRPC's code for an attempt that the server no longer knows. */
 const NOT_FOUND = 5
 
-/** Heartbeats over a client's connection. An operator's pause or reset of an activity is not a stop; only a request to cancel is. */
+/** Heartbeats over a client's connection. An operator's pause or reset of an activity does not stop it; only a request to cancel does. */
 export function sendBy(client: Client): SendHeartbeat {
   const { namespace, identity } = client.options
   const { connection } = client
@@ -71,7 +71,9 @@ interface AttemptHeartbeats {
   isStopped: boolean
 }
 
-/** The sending half: returns the function that accepts its messages. Heartbeats may overlap, so a slow one does not delay the others. */
+/**
+ * Starts the sending half; returns the function that accepts its messages. Heartbeats may overlap, so a slow one does not delay the others.
+ */
 export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender) => void): (message: ToSender) => void {
   const sendings = new Map<number, AttemptHeartbeats>()
 
@@ -104,7 +106,7 @@ export function heartbeatSender(send: SendHeartbeat, post: (message: FromSender)
     try {
       const { hasUnknown, underWay } = sending
       const earlier = [...underWay]
-      // Before the wait: heartbeats sent during it must already carry the new details.
+      // Set before the wait, because heartbeats sent during it must already carry the new details.
       if (details) sending.details = details
       if (alone || last) {
         const fates = await Promise.allSettled(earlier)

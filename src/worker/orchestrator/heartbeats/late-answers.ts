@@ -1,5 +1,5 @@
 // Sends answers that the SDK's core might drop. Core has its own timers: an attempt without heartbeats through the SDK counts as timed out
-// 5 s after its heartbeat timeout. If the server refuses an answer because it has given up the attempt, core only logs it. Answers of
+// 5 s after its heartbeat timeout. If the server refuses an answer because it has given up on the attempt, core only logs that. Answers of
 // long attempts and effects of `external` bodies therefore bypass core.
 import { CompleteAsyncError } from '@temporalio/activity'
 import type { Client } from '@temporalio/client'
@@ -16,7 +16,7 @@ export interface LateAnswersOptions {
   logger: Logger
 }
 
-/** An interceptor that sends these answers. It must be the outermost one. */
+/** An interceptor that sends these answers. It must be outermost. */
 export function lateAnswers({ connection, client, logger }: LateAnswersOptions): ActivityInterceptorsFactory {
   const { activity } = client
 

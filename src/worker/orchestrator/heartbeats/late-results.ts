@@ -1,4 +1,4 @@
-// Signals the result of a body to its workflow if the server has given up the attempt.
+// Signals the result of a body to its workflow if the server has given up on the attempt.
 import type { Client } from '@temporalio/client'
 import type { ExecuteToolInput, ExecuteToolResult } from '../../../calls/activities.ts'
 import type { Logger } from '../../../agent/tool.ts'
@@ -6,7 +6,7 @@ import { callIdOf } from '../../../session/ids.ts'
 import { type LateResultSignal, sessionIdOf, SIGNALS } from '../../../session/protocol/protocol.ts'
 import { defined } from '../../../session/defined.ts'
 
-/** An activity that the server gave up, and its result. */
+/** An activity that the server has given up on, and its result. */
 export interface GivenUp {
   activity: string
   workflowId: string

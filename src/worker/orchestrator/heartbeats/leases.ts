@@ -10,11 +10,10 @@ import type { Reservation } from '../../../session/spending/reservation.ts'
 import type { FromSender, HeartbeatAnswer, ToSender } from './heartbeats.ts'
 import { steadyNow } from '../../steady-clock.ts'
 
-/** A lease on one attempt. */
 export interface Lease {
   /** The heartbeat details: the report on the attempt in case its executor dies. */
   readonly report: AttemptReport
-  /** Notes that this executor has the attempt; the next confirmed heartbeat reports it. */
+  /** Records that this executor has the attempt. The next confirmed heartbeat reports it. */
   given(executor: string): void
   /** Makes the server record the attempt. Rejects if the server cannot be reached or the attempt is lost. */
   announce(): Promise<void>
@@ -29,7 +28,7 @@ export interface Lease {
   /** Sends changed details and waits for the confirmation. */
   record(change: Partial<AttemptReport>): Promise<void>
   stillMine(): Promise<boolean>
-  /** Whether the server has confirmed the attempt so recently that it cannot have given it up for another two seconds. */
+  /** Whether the server confirmed the attempt so recently that it cannot give up on it within the next two seconds. */
   isHeld(): boolean
   release(): void
 }
@@ -37,27 +36,26 @@ export interface Lease {
 /** Calls back when the session's attempts may have been asked to stop, until the returned function is called. */
 export type WatchStops = (sessionId: string, wake: () => void) => () => void
 
-/** The leases of one orchestrator. */
 export interface Leases {
   /** Acquires a lease; `onStop` is called once if the attempt must stop. */
   take(ticket: Ticket, onStop: (why: 'cancelled' | 'lost') => void): Lease
-  /** Accepts a message of the sending half. */
+  /** Accepts a message from the sending half. */
   receive(message: FromSender): void
-  /** The session's attempts may have been asked to stop: asks the server as soon as it can know. */
+  /** The session's attempts may have been asked to stop. Asks the server as soon as it can know. */
   askForStops(sessionId: string): void
 }
 
-/** Heartbeats within one timeout. */
+/** The number of heartbeats within one timeout. */
 const HEARTBEATS_IN_TIMEOUT = 3.3
-/** How much of the heartbeat timeout may have passed since the newest confirmation of an attempt that counts as held. */
+/** The share of the heartbeat timeout within which the newest confirmation must lie for an attempt to count as held. */
 const HELD_SHARE = 0.7
 const ENCODE_RETRY_MS = 500
-/** When to ask the server: the workflow task that requests a stop completes a moment after its hint, later on a busy server. */
+/** When to ask the server: the workflow task that requests a stop completes shortly after its hint, and later on a busy server. */
 const ASK_AFTER_MS = [30, 150, 600]
 
 /**
- * Leases whose heartbeats are sent by `post`; `encode` encodes a report with the worker's converter and codec. `watchStops` covers sessions
- * whose workflows run in other orchestrators.
+ * `post` sends the heartbeats. `encode` encodes a report with the worker's converter and codecs. `watchStops` covers sessions whose
+ * workflows run in other orchestrators.
  */
 export function startLeases(
   post: (message: ToSender) => void,
@@ -82,7 +80,7 @@ export function startLeases(
   function take(ticket: Ticket, onStop: (why: 'cancelled' | 'lost') => void): Lease {
     const id = ++lastId
     const reporting = startReporting(id, ticket, post, encode)
-    /** Does nothing while earlier asks are pending: the same stop may be reported in both ways. */
+    /** Does nothing while earlier queries are pending, because the same stop may be reported in both ways. */
     const askSoon = repeatedly(ASK_AFTER_MS, () => {
       if (taken.has(id)) void stillMine()
     })
@@ -106,7 +104,7 @@ export function startLeases(
     }
 
     async function stillMine(): Promise<boolean> {
-      // The server then also knows everything that the body reported before.
+      // The server then also knows everything that the body reported earlier.
       const details = await reporting.encoded().catch(() => undefined)
       return ask(id, details ? { details } : {}).then(
         (answer) => answer !== 'lost',
@@ -188,7 +186,7 @@ function startReporting(
   let { report } = ticket
   let isStarted = false
   let isEnded = false
-  /** Reports are encoded one after another, so that an older one cannot overtake a newer one. */
+  /** Reports are encoded one after another, so that they stay in order. */
   let encoding: Promise<unknown> = Promise.resolve()
   let isNoting = false
 
@@ -209,7 +207,7 @@ function startReporting(
     return next
   }
 
-  /** A codec whose key service is briefly unavailable must not stop the attempt's heartbeats. */
+  /** A codec whose key service is briefly unavailable must not stop an attempt's heartbeats. */
   function startWhenEncoded(): void {
     if (isStarted || isEnded) return
     encoded().catch(() => setTimeout(startWhenEncoded, ENCODE_RETRY_MS).unref())
@@ -250,7 +248,7 @@ function startReporting(
   }
 }
 
-/** Runs `work` after each of the times, unless earlier ones are pending. */
+/** Runs `work` after each of these delays, unless earlier runs are pending. */
 function repeatedly(afterMs: readonly number[], work: () => void): () => void {
   let pending = 0
   return () => {

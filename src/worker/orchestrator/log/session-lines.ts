@@ -1,4 +1,4 @@
-// The log line of each event of a session: pure.
+// Turns each event of a session into a log line. Pure.
 import type { Background } from '../../../session/background.ts'
 import type { Usage } from '../../../session/content.ts'
 import { defined } from '../../../session/defined.ts'
@@ -21,7 +21,7 @@ export interface SessionLine extends LineContent {
   fields: object
 }
 
-/** What is known in addition to the event. */
+/** What is known about the event in addition to its content. */
 export interface LineFacts extends Background {
   /** The model that this worker would call for the agent. */
   model?: string
@@ -29,7 +29,7 @@ export interface LineFacts extends Background {
   usd?: number
 }
 
-/** The line of an event. Message contents, answers and results never appear in it, arguments only at level debug. */
+/** The line of an event. Message contents, answers and results never appear in it; arguments appear only at level debug. */
 export function sessionLine(session: string, event: SessionEvent, known: LineFacts): SessionLine {
   const { level, message, fields } = LINES[event.type](event as never, known)
   return { level, message, fields: { session, ...placeOf(event, known), seq: event.seq, ...fields } }
@@ -146,7 +146,7 @@ const info = at('info')
 const warn = at('warn')
 const error = at('error')
 
-/** Whether no line about an attempt, a denial or an interrupt has said why the call failed. */
+/** Whether no earlier line, about an attempt, a denial or an interrupt, has said why the call failed. */
 function isNews(attempt: number, code: string): boolean {
   return (attempt === 0 || OF_NO_ATTEMPT.has(code)) && !DECIDED.has(code)
 }

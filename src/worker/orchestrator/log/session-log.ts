@@ -28,7 +28,9 @@ export interface SessionLogNeeds {
   modelOf(agent: string): string | undefined
 }
 
-/** Starts the log. A task that the server rejected runs again, which is not a replay: digests identify events that are already logged. */
+/**
+ * Starts the log. A task that the server rejected runs again, which is not a replay, so digests identify events that are already logged.
+ */
 export function startSessionLog({ logger, modelOf }: SessionLogNeeds): (appended: AppendedEvents) => void {
   const logged = new LRUCache<string, true>({ max: DIGESTS_KEPT })
   const costs = startRunCosts()
@@ -70,12 +72,11 @@ interface RunCosts {
   of(sessionId: string, usage: Usage): number | undefined
 }
 
-/** Whether the event may change a cost. A replay has the events of all of a session's runs: most of them need not be parsed. */
+/** Whether the event may change a cost. A replay passes the events of all runs, and most of them need not be parsed. */
 function mayCost({ json }: LogEntry): boolean {
   return json.includes('"type":"run_started"') || json.includes('"type":"model_completed"') || json.includes('"type":"compacted"')
 }
 
-/** Starts counting. */
 function startRunCosts(): RunCosts {
   const runs = new LRUCache<string, { seq: number; usage: Usage; usd: number | undefined }>({ max: SESSIONS_KEPT })
   return {

@@ -1,4 +1,5 @@
-// Keeps the rate gates of an orchestrator: tells its executors which are not open, and workers on other machines what was refused here.
+// Keeps the rate gates of an orchestrator. Tells its executors which gates are not open, and workers on other machines what was refused
+// here.
 import type { Logger } from '../../../agent/tool.ts'
 import type { Store } from '../../../store/store.ts'
 import type { Executor } from '../executors/executors.ts'
@@ -7,7 +8,6 @@ import { PROBE_EVERY_MS, rateGates } from './rate-gates.ts'
 /** How often gates that are not open are checked. */
 const LOOK_EVERY_MS = 1_000
 
-/** What the keeper needs. */
 export interface GateNeeds {
   store: Pick<Store, 'shutGate' | 'shutGates' | 'openGate' | 'probeGate' | 'watchGates'>
   executors(): Iterable<Executor>
@@ -17,11 +17,11 @@ export interface GateNeeds {
 }
 
 export interface GateKeeper {
-  /** A provider refused a call of an executor; `isHeader`: its own header says for how long. */
+  /** A provider refused a call of an executor; `isHeader`: the provider's own header says for how long. */
   refused(key: string, forMs: number, isHeader: boolean): void
   /** A provider accepted a call although the gate was closed. */
   accepted(key: string): void
-  /** Milliseconds until this call may be made, or should ask again; 0: now. */
+  /** Milliseconds until this call may be made, or should ask again; 0 means now. */
   placeOf(key: string, call: string): Promise<number>
   /** Tells a new executor which gates are not open. */
   greet(executor: Executor): void
@@ -58,7 +58,7 @@ export function keepGates({ store, executors, logger, worker }: GateNeeds): Gate
     }
   }
 
-  /** Whether no other worker has let a call try the gate just now. */
+  /** Whether no other worker has just let a call try the gate. */
   async function probes(key: string): Promise<boolean> {
     gates.probed(key)
     return store.probeGate(key, PROBE_EVERY_MS).catch(() => true)
@@ -84,7 +84,7 @@ export function keepGates({ store, executors, logger, worker }: GateNeeds): Gate
     async placeOf(key, call) {
       const waitMs = gates.placeOf(key, call)
       if (waitMs <= 0 || (gates.mayProbe(key) && (await probes(key)))) return 0
-      // The gate may be opened in the meantime. The call keeps its place.
+      // The gate may be opened in the meantime. The call keeps its slot.
       return Math.min(waitMs, PROBE_EVERY_MS)
     },
     greet: ({ channel }) => void (known.length > 0 && channel.send({ type: 'gates', keys: [...known] })),

@@ -2,39 +2,41 @@
 // through one at a time, slowly at first. Pure, except for the clock and the random numbers that are passed in.
 import { LRUCache } from 'lru-cache'
 
-/** How many calls per second go through when a gate opens, before anything is known. */
+/** The rate in calls per second when a gate opens for the first time. */
 const FIRST_RATE = 5
 const MIN_RATE = 0.5
 /** How long the rate takes to double. */
 const DOUBLES_EVERY_MS = 5_000
 /** At this rate in calls per second, the gate counts as open and is forgotten. */
 const OPEN_RATE = 200
-/** The waits of calls that were refused together differ by up to this much; only one of them is news. */
+/** The waits of calls that were refused together differ by up to this much, and only one of them is news. */
 const SLACK_MS = 100
 /**
- * A gate that is closed for longer lets one call in this time through, to see whether the provider accepts it, unless the provider itself
+ * A gate that is closed for longer lets one call per interval through, to see whether the provider accepts it, unless the provider itself
  * has said how long to wait.
  */
 export const PROBE_EVERY_MS = 60_000
-/** How many accounts are remembered: models may name any. */
+/** How many accounts are remembered. There is a limit because models may name any account. */
 const MAX_GATES = 1_000
 
-/** The gates of one orchestrator. */
 export interface RateGates {
   /**
-   * The provider refused a call and wants none for `forMs`; `isHeader`: its own header says so. Returns whether that is news: the gate
-   * closes for longer than before.
+   * The provider refused a call and wants none for `forMs`; `isHeader`: the provider's own header says so. Returns true if that is news,
+   * because the gate closes for longer than before.
    */
   refused(key: string, forMs: number, isHeader: boolean): boolean
   /** The provider refused a call of another machine. */
   learn(key: string, forMs: number): void
-  /** A person, or a call that was accepted, opened the gate `agoMs` ago. Returns whether it was closed, and not closed again since. */
+  /**
+   * A person, or a call that was accepted, opened the gate `agoMs` ago. Returns whether it was closed at that time and has not been closed
+   * again since.
+   */
   opened(key: string, agoMs: number): boolean
   /** Whether a call may try the closed gate now. */
   mayProbe(key: string): boolean
   /** A call tries the closed gate. */
   probed(key: string): void
-  /** Milliseconds until this call may be made; 0: now. A call that asks again keeps its place. */
+  /** Milliseconds until this call may be made; 0 means now. A call that asks again keeps its slot. */
   placeOf(key: string, call: string): number
   /** The keys of the gates that are not open. */
   keys(): string[]
@@ -44,17 +46,17 @@ interface Gate {
   /** Since when it is closed. */
   closedAt: number
   closedUntil: number
-  /** The provider's own header says until when. */
+  /** The provider's own header says how long to wait. */
   isHeader: boolean
   probedAt: number
   /** Calls per second when it opens. */
   rate: number
-  /** The newest place. */
+  /** The newest slot. */
   last: number
   places: Map<string, number>
 }
 
-/** Creates gates that are all open. `now`: in milliseconds, monotonic; `random`: from 0 to 1. */
+/** Starts with all gates open. `now`: in milliseconds, monotonic; `random`: from 0 to 1. */
 export function rateGates(now: () => number = () => performance.now(), random: () => number = Math.random): RateGates {
   const gates = new LRUCache<string, Gate>({ max: MAX_GATES })
 
@@ -124,7 +126,7 @@ export function rateGates(now: () => number = () => performance.now(), random: (
     const from = Math.max(now(), gate.last)
     const gapMs = 1_000 / rateAt(gate, from)
     gate.last = from + gapMs
-    // At a random time within its own gap, so that machines that wait for the same moment do not all call at once.
+    // Each slot is at a random time within its gap, so that machines that wait for the same moment do not all call at once.
     return from + gapMs * random()
   }
 }

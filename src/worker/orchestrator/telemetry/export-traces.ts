@@ -1,4 +1,4 @@
-// Exports the spans of all sessions: a consumer of the feed, active in one orchestrator of a deployment at a time.
+// Exports the spans of all sessions. It reads the feed, in one orchestrator of a deployment at a time.
 import type { Logger } from '../../../agent/tool.ts'
 import type { SessionEvent } from '../../../session/events.ts'
 import { StoreError } from '../../../store/errors.ts'
@@ -17,7 +17,7 @@ export interface ExportNeeds {
   sender: SpanSender
   settings: Pick<TraceSettings, 'contents' | 'share'>
   logger: Logger
-  /** This process. */
+  /** The identity of this process. */
   holder: string
 }
 
@@ -28,15 +28,15 @@ const LEASE_MS = 15_000
 const RENEW_MS = 5_000
 /** How often the holder looks for events without being woken, and other orchestrators check whether the lease is free. */
 const LOOK_MS = 5_000
-/** Minimum time between two looks, so that busy sessions share a statement and a request. */
+/** Minimum time between two reads of the feed, so that busy sessions share a statement and a request. */
 const PACE_MS = 500
 /** Pause after a failure; doubled each time. */
 const RETRY_MS = { first: 1_000, last: 30_000 }
-/** How long a worker that ends may take to export what is new. */
+/** How long a worker that is shutting down may take to export new spans. */
 const GOODBYE_MS = 2_000
-/** The largest request: collectors refuse requests of several megabytes. */
+/** The largest request. Collectors refuse requests of several megabytes. */
 const BATCH = { spans: 512, bytes: 1_000_000 }
-/** How many times a page's refused requests are divided, so that only the refused spans are left out. */
+/** How many times the refused requests of a page are split to find and leave out only the spans at fault. */
 const MAX_DIVISIONS = 32
 const EVENTS_PAGE = 1_000
 
@@ -83,7 +83,7 @@ export function exportTraces(needs: ExportNeeds): () => Promise<void> {
     return isHeld && more
   }
 
-  /** Keeps the lease during the work, which takes as long as the collector does. Returns whether the lease was kept. */
+  /** Renews the lease during the work, which takes as long as the collector does. Returns whether the lease was kept. */
   async function whileHeld(work: (isLost: () => boolean) => Promise<void>): Promise<boolean> {
     let isLost = false
     const renew = setInterval(() => {
@@ -111,7 +111,7 @@ export function exportTraces(needs: ExportNeeds): () => Promise<void> {
         failures = 0
       } catch (err) {
         if (isClosing) return
-        // What was tracked is ahead of the place from which the export continues.
+        // The tracked state is ahead of the position from which the export continues.
         tracking = newTracking()
         if (failures === 0) logger.warn({ err }, 'traces could not be exported: pawl retries, and leaves nothing out')
         failures += 1
@@ -163,12 +163,12 @@ async function deliver(
 
 /** Waits that end early. */
 interface Waits {
-  /** From now on, a wake counts for the next `atMost`. */
+  /** A wake-up from now on counts for the next `atMost`. */
   begin(): void
   wake(): void
   atLeast(ms: number): Promise<void>
   atMost(ms: number): Promise<void>
-  /** All waits are over, and later ones end at once. */
+  /** Ends all current and later waits at once. */
   end(): void
 }
 
@@ -269,7 +269,10 @@ function isFurther(next: Key, place: Key): boolean {
 const TIMEOUT = 408
 const TOO_MANY = 429
 
-/** Whether the same request will be refused again. Wrong credentials and addresses can be fixed. */
+/**
+ * Whether the collector would refuse the same request again. Wrong credentials and addresses do not count, because an operator can fix
+ * them.
+ */
 function isRefusal(error: unknown): boolean {
   if (error instanceof UnsendableSpans) return true
   const { code } = error as { code?: unknown }

@@ -14,11 +14,11 @@ export interface TelemetryNeeds {
   settings: TelemetrySettings | undefined
   store: Store
   logger: Logger
-  /** This worker process. */
+  /** The identity of this worker process. */
   worker: string
 }
 
-/** The telemetry of an orchestrator: prepared, and not yet started. */
+/** The telemetry of an orchestrator: prepared but not yet started. */
 export interface Telemetry {
   /** Measures jobs; absent if metrics are off. */
   jobs?: MeasuredJobs
@@ -26,7 +26,7 @@ export interface Telemetry {
   start(sources: MeasuredWorker): () => Promise<void>
 }
 
-/** What gauges read in this process. */
+/** The sources of this process's gauges. */
 export interface MeasuredWorker {
   pool: Pick<Pool, 'executors'>
   temporal: Pick<TemporalOutages, 'awayMs'>
@@ -34,7 +34,7 @@ export interface MeasuredWorker {
 
 /**
  * Loads the packages for the telemetry that is on, and nothing of OpenTelemetry if none is.
- * @throws WorkerError `no_telemetry_packages`, except for telemetry that only a general variable turned on: that stays off, with a warning.
+ * @throws WorkerError `no_telemetry_packages`, unless only a general variable turned the telemetry on; it then stays off, with a warning.
  */
 export async function prepareTelemetry({ settings, store, logger, worker }: TelemetryNeeds): Promise<Telemetry> {
   if (!settings) return { start: () => async () => undefined }

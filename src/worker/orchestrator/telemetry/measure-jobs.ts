@@ -16,7 +16,7 @@ export interface MeasuredJobs {
   died(executor: Executor, held: readonly Assignment[]): void
 }
 
-/** How many calls are remembered whose executor died and that no other executor runs yet. */
+/** How many calls are remembered whose executor died and which no other executor runs yet. */
 const CALLS_KEPT = 1_000
 const MS = 1_000
 
@@ -57,7 +57,7 @@ export function measureJobs(record: Recorder): MeasuredJobs {
   }
 
   function died({ draining, killed }: Executor, held: readonly Assignment[]): void {
-    // It was asked to end, and had no jobs.
+    // The executor was asked to end, and had no jobs.
     if (draining?.why === 'retired' && held.length === 0) return
     record('pawl.executor.deaths', 1, { 'pawl.cause': killed?.cause ?? 'crash' })
     for (const { order, isAccepted } of held) if (isAccepted) diedAt.set(keyOf(order), steadyNow())

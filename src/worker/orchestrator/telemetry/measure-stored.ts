@@ -7,11 +7,11 @@ import type { Store } from '../../../store/store.ts'
 import { measurementOfEnding, measurementsOf } from '../../../telemetry/measure.ts'
 import type { Recorder } from './meters.ts'
 
-/** How many sessions' run starts are remembered. */
+/** For how many sessions the start of the run is remembered. */
 const RUNS_KEPT = 10_000
 const MS = 1_000
 
-/** Returns the listener for stored events, which never throws: a flush must not fail because of it. */
+/** Returns the listener for stored events. It never throws, because a flush must not fail because of it. */
 export function measureStored(
   record: Recorder,
   store: Pick<Store, 'newestRun' | 'events'>,

@@ -21,14 +21,12 @@ import { withinTime } from './within-time.ts'
 /** Records a measurement. */
 export type Recorder = (name: RecordedName, value: number, labels: Labels) => void
 
-/** Meters that are open. */
 export interface Meters {
   record: Recorder
-  /** Sends what is pending, within two seconds at most, and closes. Never rejects. */
+  /** Sends pending measurements, within two seconds at most, and closes. Never rejects. */
   close(): Promise<void>
 }
 
-/** What meters need. */
 export interface MeterNeeds {
   settings: MetricSettings
   resource: { [name: string]: string }
@@ -46,7 +44,7 @@ export async function prepareMeters({ settings, resource, read, logger }: MeterN
   const { otlp, prometheus } = settings
   const Exporter = otlp && (await exporterFor(otlp.protocol))
   const serve = prometheus && (await prometheusAt(prometheus, logger))
-  // Several workers write the same metrics: a backend tells them apart by this.
+  // Several workers write the same metrics: a backend tells them apart by this id.
   const origin = await resourceFrom({ 'service.instance.id': randomUUID(), ...resource })
   return () => {
     const readers: IMetricReader[] = []
@@ -106,7 +104,7 @@ async function exporterFor(protocol: Protocol): Promise<new () => PushMetricExpo
   return (await loaded(name, () => import('@opentelemetry/exporter-metrics-otlp-proto'))).OTLPMetricExporter
 }
 
-/** The exporter, with a log line when it fails: the SDK does not report that. */
+/** Adds a log line to an exporter's failures, which the SDK does not report. */
 function told(exporter: PushMetricExporter, logger: Logger): PushMetricExporter {
   let hasFailed = false
   return new Proxy(exporter, {

@@ -7,15 +7,15 @@ import { loaded } from './packages.ts'
 /** Another process may be using the port: another worker on this machine, or an orchestrator that is about to end. */
 const RETRY_MS = 2_000
 
-/** Where metrics are served. */
 interface Address {
   host: string
   port: number
 }
 
 /**
- * Loads the exporter; the returned function serves the metrics at `/metrics`. If the port is in use, the server retries: metrics must not
- * keep a worker from its work. The exporter's own server tries only once, so it is not used. @throws WorkerError `no_telemetry_packages`.
+ * Loads the exporter; the returned function serves the metrics at `/metrics`. If the port is in use, the server retries, because metrics
+ * must not keep a worker from its work. The exporter's own server tries only once, so it is not used. @throws WorkerError
+ * `no_telemetry_packages`.
  */
 export async function prometheusAt(at: Address, logger: Logger): Promise<() => PrometheusExporter> {
   const name = '@opentelemetry/exporter-prometheus'
@@ -49,7 +49,7 @@ function listen({ host, port }: Address, server: Server, logger: Logger): () => 
     if (!isOver) timer = setTimeout(tryIt, RETRY_MS).unref()
   })
   tryIt()
-  // The server does not keep a worker alive that has nothing else to do.
+  // The server must not keep a worker process alive that has nothing else to do.
   server.unref()
   return () => {
     isOver = true

@@ -1,4 +1,5 @@
-// Reports what is open and what waits in all sessions. One orchestrator of a deployment does so at a time, so that the sums are right.
+// Reports how much is open and waiting in all sessions. Only one orchestrator of a deployment does so at a time, so that the sums are
+// right.
 import type { Logger } from '../../../agent/tool.ts'
 import type { Census, CensusCount } from '../../../store/read/census.ts'
 import type { Store } from '../../../store/store.ts'
@@ -9,7 +10,7 @@ const REPORTER = 'metrics'
 const COUNT_MS = 15_000
 const LEASE_MS = 40_000
 
-/** What this process reports; nothing unless it holds the lease. */
+/** The gauges that this process reports; none unless it holds the lease. */
 export interface CensusReport {
   readings(): readonly GaugeReading[]
   end(): Promise<void>

@@ -1,10 +1,10 @@
-// The resource that all signals name.
+// The OpenTelemetry resource of all signals.
 import type { Resource } from '@opentelemetry/resources'
 import { loaded } from './packages.ts'
 
 /**
- * The version of the semantic conventions that names of spans, attributes and metrics follow. It is the last release that includes those for
- * generative AI; the durations of agents and tools come from their own first release, 0.1.0.
+ * The version of the semantic conventions that names of spans, attributes and metrics follow. It is the last release that includes the
+ * conventions for generative AI. The durations of agents and tools follow the first separate release of those, 0.1.0.
  */
 const CONVENTIONS = '1.41.0'
 

@@ -1,4 +1,4 @@
-// Limits how long the end of telemetry may hold up the end of a worker.
+// Limits how long telemetry may delay the shutdown of a worker.
 import type { Logger } from '../../../agent/tool.ts'
 import { inTime } from '../../../waiting/in-time.ts'
 

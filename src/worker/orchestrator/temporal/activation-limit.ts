@@ -3,14 +3,14 @@ import type { Workflow, WorkflowCreator } from '@temporalio/worker/lib/workflow/
 import { numberText } from '../../../session/number-text.ts'
 
 /**
- * How long one activation of a workflow may take. A thread that takes longer will not come back, and all sessions wait for it.
- * Long enough for a busy machine, or for a session that gets a thousand messages at once.
+ * How long one activation of a workflow may take. A thread that takes longer will not finish, and all sessions wait for it. The limit is
+ * long enough for a busy machine, or for a session that gets a thousand messages at once.
  */
 export const ACTIVATION_LIMIT_MS = 60_000
 
 /**
- * Ends the process if an activation takes longer: its thread cannot be stopped, and another process can take over. The one thread handles
- * one request after another, so the time counts from the end of the one before.
+ * Ends the process if an activation takes longer: the thread cannot be stopped, but another process can take over. The thread handles one
+ * request after another, so the time counts from the end of the previous one.
  */
 export function limitedTo(limitMs: number, creator: WorkflowCreator): WorkflowCreator {
   /** The requests that the thread has not answered, oldest first, and the executions that they are for. */
@@ -54,7 +54,9 @@ export function limitedTo(limitMs: number, creator: WorkflowCreator): WorkflowCr
   }
 }
 
-/** In two halves: after the process was paused, or its event loop blocked, the thread's answer may be waiting behind the timer. */
+/**
+ * The timer has two halves. After the process was paused or its event loop blocked, the thread's answer may be waiting behind the timer.
+ */
 function startTimer(limitMs: number, end: () => void): () => void {
   let timer = setTimeout(() => {
     timer = setTimeout(end, limitMs / 2)

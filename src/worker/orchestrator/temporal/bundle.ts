@@ -19,7 +19,7 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 export interface UserCode {
   dataConverter?: DataConverter | undefined
   interceptors?: WorkerInterceptors | undefined
-  /** Where an orchestrator finds the bundle that the one before it made: that takes seconds, in which no session continues. */
+  /** The folder with the bundle that the previous orchestrator made. Making one takes seconds, during which no session continues. */
   bundleFolder?: string | undefined
 }
 
@@ -67,7 +67,7 @@ interface Modules {
 
 const bundled = new Map<string, Promise<string>>()
 
-/** Bundles the same modules once in a process, which has one build of them, and once in a worker. */
+/** Bundles the same modules only once per process, which has one build of them, and once per worker. */
 function bundledOnce(modules: Modules, folder: string | undefined): Promise<string> {
   const key = JSON.stringify(modules)
   const known = bundled.get(key)
@@ -83,7 +83,7 @@ async function foundOrMade(path: string, make: () => Promise<string>): Promise<s
     return await readFile(path, 'utf8')
   } catch {
     const code = await make()
-    // Renamed, because an orchestrator may die while it writes.
+    // Written under another name first, because an orchestrator may die while it writes.
     await writeFile(`${path}.${process.pid}`, code)
     await rename(`${path}.${process.pid}`, path)
     return code
@@ -98,7 +98,7 @@ async function bundle({ own, failureConverterPath, workflowInterceptors }: Modul
       preloadModules: [here(`../../../workflows/preloaded.${EXTENSION}`)],
       // Wrapped, so that it never throws in the workflow.
       payloadConverterPath: own === undefined ? TOTAL_CONVERTER : await wrapConverter(folder, own),
-      // If it encodes messages and stacks, it must do so in the workflow, too.
+      // If this converter encodes messages and stacks, it must do so in the workflow, too.
       ...defined({ failureConverterPath }),
       workflowInterceptorModules: [
         here(`../../../workflows/resets.${EXTENSION}`),
@@ -114,7 +114,7 @@ async function bundle({ own, failureConverterPath, workflowInterceptors }: Modul
   }
 }
 
-/** Shown by Temporal for the worker, and in the history of each workflow task: the release, and the workflow code. */
+/** Identifies the release and the workflow code. Temporal shows it for the worker and for each workflow task in a history. */
 function buildIdOf(digest: string, version = 'unreleased'): string {
   return `pawl@${version}+${digest}`
 }

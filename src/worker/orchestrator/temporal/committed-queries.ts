@@ -1,6 +1,6 @@
-// Keeps queries from changing what a session is. The SDK's core answers a direct query from the history that the server has at that moment.
-// If a workflow task was scheduled or started in the meantime, core applies its events as well, and keeps the execution in its cache.
-// If the real task then has more events, or another time, what that execution writes cannot be replayed.
+// Prevents queries from changing a session. The SDK's core answers a direct query from the history that the server has at that moment. If a
+// workflow task was scheduled or started in the meantime, core applies its events as well and keeps the execution in its cache. If the real
+// task then has more events or another time, the events that this execution writes cannot be replayed.
 import type { coresdk } from '@temporalio/proto'
 import type { WorkflowService } from '@temporalio/client'
 import type { Workflow, WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
@@ -20,8 +20,8 @@ export interface AppliedHistory {
 const DIRECT_QUERY = 'legacy_query'
 
 /**
- * A creator whose workflows refuse a direct query if the newest events that they have seen are not those of a completed workflow task.
- * The refusal makes core drop the execution from its cache.
+ * Makes workflows refuse a direct query if the newest events that they have seen do not belong to a completed workflow task. The refusal
+ * makes core drop the execution from its cache.
  */
 export function withCommittedQueries(
   isCommitted: (applied: AppliedHistory) => Promise<boolean>,
@@ -31,7 +31,7 @@ export function withCommittedQueries(
     async createWorkflow(options) {
       const { workflowId, runId: executionId } = options.info
       const workflow = await creator.createWorkflow(options)
-      /** The last event of the newest task that was no replay, until the server says that this task was completed. */
+      /** The last event of the newest task that was not a replay, until the server says that the task was completed. */
       let inDoubt: number | undefined
       return {
         async activate(activation) {
@@ -59,7 +59,7 @@ function refusal(runId: string): coresdk.workflow_completion.IWorkflowActivation
   return { runId, failed: { failure: { message: NOT_COMMITTED, source: 'pawl', applicationFailureInfo: { type: 'NotCommitted' } } } }
 }
 
-/** The last event of an execution that has ended, however it did: nothing that a worker makes of it is written any more. */
+/** The possible last events of an execution that has ended. Nothing that a worker makes of such an execution is recorded any more. */
 const ENDS = [
   'workflowExecutionCompletedEventAttributes',
   'workflowExecutionFailedEventAttributes',
@@ -69,7 +69,7 @@ const ENDS = [
   'workflowExecutionContinuedAsNewEventAttributes',
 ] as const
 
-/** Whether the server has the completion of the task that was started by that event, or the execution has ended. */
+/** Whether the task that this event started was completed on the server, or the execution has ended. */
 export async function isCommittedAt(
   service: WorkflowService,
   namespace: string,

@@ -1,12 +1,12 @@
-// Creates a Temporal worker, which asks the server for its namespace first, and only once.
+// Creates a Temporal worker. The SDK first asks the server for the namespace, and does not retry.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { TransportError } from '@temporalio/worker'
 
-/** A server that starts or is busy is unavailable for moments. */
+/** A server that is starting or busy may be unavailable for moments. */
 const TRIES = 10
 const BETWEEN_TRIES_MS = 300
 
-/** The worker that `create` makes. Repeats it while the server is unavailable, for some seconds. */
+/** Calls `create`, and repeats it for some seconds while the server is unavailable. */
 export async function created<W>(create: () => Promise<W>, betweenMs = BETWEEN_TRIES_MS): Promise<W> {
   for (let left = TRIES - 1; ; left--) {
     try {

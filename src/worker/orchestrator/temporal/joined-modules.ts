@@ -1,13 +1,13 @@
 // How workflow code is bundled.
 
-/** What this changes of webpack's configuration. */
+/** The part of webpack's configuration that this changes. */
 interface Config {
   optimization?: object
 }
 
 /**
- * Joins the modules of a bundle, for the hook of the SDK's bundler. In separate modules, each use of an import reads a property of another
- * module: the digests of events take ten times as long then.
+ * Joins the modules of a bundle. It is a hook of the SDK's bundler. In separate modules, each use of an import reads a property of another
+ * module, which makes the digests of events ten times as slow.
  */
 export function joinModules<C extends Config>(config: C): C {
   return { ...config, optimization: { ...config.optimization, concatenateModules: true, usedExports: true, providedExports: true } }

@@ -1,4 +1,4 @@
-// Logs outages of Temporal: one line when it is lost and one when it is back, however many calls fail.
+// Logs outages of Temporal: one line when the server is lost and one when it is back, however many calls fail.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from '../../../agent/tool.ts'
@@ -6,12 +6,11 @@ import { steadyNow } from '../../steady-clock.ts'
 
 const PROBE_MS = 3_000
 const RETRY_MS = 1_000
-/** A frozen server fails no call before its deadline, which is a minute for a poll: the SDK alone notices it that late. */
+/** Calls to a frozen server fail only at their deadline. For a poll, that is a minute, which is when the SDK would notice. */
 const ASK_MS = 10_000
 /** A server that is back may refuse calls while it starts. */
 const SETTLING_MS = 10_000
 
-/** A connection of this process. */
 export interface WatchedTemporal {
   address: string
   /** Resolves when the server answers. */
@@ -22,16 +21,16 @@ export interface WatchedTemporal {
 export interface TemporalOutages {
   /** Returns the function that ends the watch. */
   watch(temporal: WatchedTemporal): () => void
-  /** A call of the SDK has failed: resolves to whether a server is unavailable, which is then logged, or has just come back. */
+  /** A call of the SDK has failed. Resolves to whether a server is unavailable (which is then logged) or has just come back. */
   suspect(): Promise<boolean>
-  /** For how long a server has not answered, in milliseconds; 0 if all answer. */
+  /** How long a server has not answered, in milliseconds; 0 if all servers answer. */
   awayMs(): number
 }
 
 /** Starts a watch without servers. */
 export function watchTemporal(logger: Logger, { retryMs = RETRY_MS, settlingMs = SETTLING_MS, askMs = ASK_MS } = {}): TemporalOutages {
   const watched = new Set<WatchedTemporal>()
-  /** Since when, by the steady clock. */
+  /** Since when each server has been away, by the steady clock. */
   const away = new Map<WatchedTemporal, number>()
   let asking: Promise<void> | undefined
   let quietUntil = 0
@@ -54,7 +53,7 @@ export function watchTemporal(logger: Logger, { retryMs = RETRY_MS, settlingMs =
     void waitFor(temporal)
   }
 
-  /** Twice without an answer: a single probe may have expired while this process itself was busy or frozen. */
+  /** Two probes must fail, because a single one may have expired while this process itself was busy or frozen. */
   async function askRegularly(temporal: WatchedTemporal): Promise<void> {
     for (;;) {
       await sleep(askMs, undefined, { ref: false })
@@ -72,7 +71,7 @@ export function watchTemporal(logger: Logger, { retryMs = RETRY_MS, settlingMs =
     away.delete(temporal)
     if (!watched.has(temporal)) return
     quietUntil = Date.now() + settlingMs
-    // A warning, so that it is visible wherever the first line was.
+    // This is a warning, too, so that it is visible wherever the first line was.
     logger.warn({ temporal: address }, `Temporal at ${address} answers again, after ${Math.round((steadyNow() - since) / 1_000)} s.`)
   }
 

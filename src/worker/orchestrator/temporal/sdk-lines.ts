@@ -1,4 +1,4 @@
-// Turns log lines of Temporal's SDK into pawl's own: adds the session that they are about, and drops those that pawl logs itself. Pure.
+// Turns log lines of Temporal's SDK into pawl's own: adds the session, and drops lines that pawl logs itself. Pure.
 import type { LogEntry } from '@temporalio/worker'
 import type { OwnActivity } from '../../../calls/activities.ts'
 import type { Level } from '../../../log/levels.ts'
@@ -8,7 +8,6 @@ import { PawlError } from '../../../session/errors.ts'
 import { sessionIn } from '../../../session/protocol/protocol.ts'
 import { thrownAs } from './thrown-errors.ts'
 
-/** A line. `mayBeOutage`: a call to the server failed, as all calls do during an outage. */
 export interface SdkLine {
   level: Level
   message: string
@@ -24,12 +23,12 @@ const CALL_FAILED = /^gRPC call \w+ retried|Status \{ code: /
 
 /** The line for an entry of level WARN or above; undefined if pawl logs the same itself. `sessionOf`: an execution's session, if known. */
 export function sdkLine(entry: LogEntry, sessionOf: (executionId: string) => string | undefined): SdkLine | undefined {
-  // The worker for pawl's own activities has no workflows on purpose.
+  // The worker for pawl's own activities deliberately has no workflows.
   if (entry.message.startsWith('No workflows registered')) return undefined
   const meta = (entry.meta ?? {}) as Record<string, unknown>
   const { runId: execution, workflowId, failure, sdkComponent } = meta
   const error = thrownAs(meta.error)
-  // Its sender repeats it (connect/session-queries.ts).
+  // The sender repeats such a query (connect/session-queries.ts).
   if (entry.message === 'Failing legacy query request' && isRefusal(String(failure))) return undefined
   const rest = Object.entries(meta).filter(([name]) => !LEFT_OUT.has(name))
   const session =
@@ -74,7 +73,7 @@ function saidIn(error: unknown): { err?: unknown; reason?: string } {
   return { reason: quoted === undefined ? error : unquoted(quoted) }
 }
 
-/** Rust's escapes are those of JSON, with a few exceptions. */
+/** Rust's escapes are those of JSON, with few exceptions. */
 function unquoted(text: string): string {
   try {
     return JSON.parse(text) as string

@@ -5,13 +5,13 @@ import type { Logger } from '../../../agent/tool.ts'
 import { sdkLine } from './sdk-lines.ts'
 import { type TemporalOutages, watchTemporal } from './outages.ts'
 
-/** How long a line is not repeated: the SDK repeats a line with every retry. */
+/** How long to suppress repetitions of a line. The SDK repeats a line with every retry. */
 const REPEATED_AFTER_MS = 60_000
 const LINES_KEPT = 1_000
 const EXECUTIONS_KEPT = 10_000
 
 export interface SdkRuntime extends Pick<TemporalOutages, 'watch' | 'awayMs'> {
-  /** Notes the session of an execution: some lines name an execution only by its id. */
+  /** Notes the session of an execution, because some lines name only the execution's id. */
   noteExecution(executionId: string, sessionId: string): void
 }
 
@@ -28,7 +28,7 @@ export function installRuntime(logger: Logger, options: Pick<RuntimeOptions, 'sh
     })
     installed = runtime
   } catch {
-    // The process already has one.
+    // The process already has a runtime.
   }
   return installed ?? runtime
 }
@@ -44,7 +44,7 @@ function linesTo(logger: Logger): { runtime: SdkRuntime; receive: (entry: LogEnt
     const { level, fields, message, mayBeOutage } = line
     if (mayBeOutage && (await outages.suspect())) return
     const { session, reason } = fields as { session?: string; reason?: string }
-    // A retry is the same line with another number.
+    // Retries make the same line with another number.
     const key = JSON.stringify([message, session, reason]).replace(/\d+/g, '#')
     if (recent.has(key)) return
     recent.set(key, true)

@@ -11,9 +11,9 @@ import { prepareThreads, threadCode, workflowThreads } from './workflow-threads.
 import { EvictionReason, type RemoveFromCache } from '@temporalio/worker/lib/replay.js'
 
 /**
- * A worker whose workflows have pawl's threads, limit of activations and refusal of uncommitted queries. It has no limit of the SDK's own, a
- * `timeout` of Node's `vm`: for each step of an activation, Node starts a thread that counts the time and waits until it has ended. That is
- * most of the CPU time of a step, and on a busy machine most of its duration.
+ * A worker whose workflows use pawl's threads, activation limit and refusal of uncommitted queries. It does not use the SDK's own limit,
+ * the `timeout` of Node's `vm`: for each step of an activation, Node would start a thread that counts the time, and wait for its end. That
+ * would be most of a step's CPU time and, on a busy machine, most of its duration.
  */
 export class SessionsWorker extends Worker {
   /** Starts the threads of a worker that this process may have later, with the same bundle and activities of the same names. */
@@ -48,7 +48,7 @@ export class SessionsWorker extends Worker {
     const start = (): Promise<WorkflowCreator> => super.createWorkflowCreator(bundle, unlimited(options), logger)
     const limited = noting(limitedTo(ACTIVATION_LIMIT_MS, await workflowThreads(threadCode(bundle, options), start)))
     const { connection, namespace } = options
-    // A worker that replays histories has no connection, and answers no queries.
+    // A worker that replays histories has no connection and answers no queries.
     return connection ? withCommittedQueries((applied) => isCommittedAt(connection.workflowService, namespace, applied), limited) : limited
   }
 
@@ -75,7 +75,7 @@ interface CacheRemoval {
   evictJob: RemoveFromCache
 }
 
-/** Reasons that say nothing about the execution: no room in the cache, a stopping worker, or a task that another worker has completed. */
+/** Reasons that do not imply a failing execution: no room in the cache, a stopping worker, or a task that another worker has completed. */
 const ORDINARY: ReadonlySet<unknown> = new Set([
   EvictionReason.UNSPECIFIED,
   EvictionReason.CACHE_FULL,
@@ -93,7 +93,7 @@ const NO_REASON = 'its workflow task fails'
 /** The workflow ids of the executions in the caches of this process. */
 const held = new Map<string, string>()
 
-/** A creator that notes its executions. */
+/** Wraps a creator to note its executions. */
 function noting(creator: WorkflowCreator): WorkflowCreator {
   return {
     createWorkflow(options) {
@@ -104,7 +104,7 @@ function noting(creator: WorkflowCreator): WorkflowCreator {
   }
 }
 
-/** The execution, if core drops it because something failed. Core names an execution by its run id alone. */
+/** The execution, if core drops it because something failed. Core names only its run id. */
 function failedBy({ runId: executionId, evictJob }: CacheRemoval): FailingExecution | undefined {
   const workflowId = held.get(executionId)
   held.delete(executionId)

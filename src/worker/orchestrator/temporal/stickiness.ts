@@ -4,7 +4,10 @@ import type { Logger } from '../../../agent/tool.ts'
 import { sessionIdOf } from '../../../session/protocol/protocol.ts'
 import type { CachedExecution } from '../../protocol.ts'
 
-/** How many are reset concurrently. Executions not used recently need no reset: their next message waits two seconds, once. */
+/**
+ * How many are reset concurrently. Executions that were not used recently are not worth a reset: their next message waits two seconds,
+ * once.
+ */
 export const AT_ONCE = 10
 
 /** Lets the execution's next task go to any worker. Never rejects: if the reset fails, the task waits for the sticky queue's timeout. */

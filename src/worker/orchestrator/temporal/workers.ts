@@ -14,7 +14,7 @@ import { thrownErrors } from './thrown-errors.ts'
 import { created } from './created.ts'
 import { ownTuner } from './workflow-slots.ts'
 
-/** How long the sessions of a dead process wait for another one if their stickiness is not reset. */
+/** How long the sessions of a dead process wait for another process if their stickiness is not reset. */
 const STICKY_TIMEOUT_MS = 2_000
 
 /** Concurrent polls for pawl's own activities; user code uses the SDK's default. */
@@ -63,7 +63,7 @@ export async function createWorkers(needs: WorkersNeeds): Promise<TemporalWorker
     dataConverter,
     identity,
     buildId,
-    // Draining waits for all jobs; the parent decides when that takes too long.
+    // Draining waits for all jobs. The parent decides when it has taken too long.
     shutdownGraceTime: '1 day',
     interceptors: {
       ...workerInterceptors,
@@ -106,12 +106,12 @@ function bothOf(sessions: Worker, own: Worker): TemporalWorker {
   return {
     async run() {
       const running = [sessions.run(), own.run()]
-      // Workers that are stopped before they ran must run for a moment: otherwise the SDK does not release the connection.
+      // Workers that are stopped before they run must run for a moment. Otherwise, the SDK does not release the connection.
       if (isStopped) stopBoth()
       try {
         await Promise.all(running)
       } finally {
-        // If one fails, the other is stopped, too.
+        // If one worker fails, the other is stopped, too.
         stopBoth()
         await Promise.allSettled(running)
       }

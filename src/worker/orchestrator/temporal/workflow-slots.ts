@@ -1,26 +1,27 @@
-// Slots for workflow tasks: how many are taken from the server at a time, so that each ends within its timeout even if it needs a replay.
+// Slots for workflow tasks: limits how many are taken from the server at a time, so that each ends within its timeout even if it needs a
+// replay.
 import type { CustomSlotSupplier, SlotPermit, SlotReserveContext, WorkerOptions, WorkflowSlotInfo } from '@temporalio/worker'
 import { steadyNow } from '../../steady-clock.ts'
 
-/** Workflow tasks in progress, and polls for them: as many as by the SDK's default. */
+/** Workflow tasks in progress, plus polls for them. This is the SDK's default. */
 const SLOTS = 40
-/** Attempts in progress: the SDK's default, as for the kinds of tasks that pawl does not have. */
+/** Attempts in progress. This is the SDK's default, also used for the kinds of tasks that pawl does not have. */
 const OTHER_SLOTS = 100
 /**
- * How many of the slots may be for sessions that this worker does not have in its cache. All replays share one thread, so they get slower
- * the more there are, and a task whose replay exceeds the timeout of 3 s is lost and begins again. With one slot, a task that hangs would
- * stop them all.
+ * How many slots at least may serve sessions that are not in this worker's cache. All replays share one thread, so each gets slower the
+ * more there are, and a task whose replay exceeds the timeout of 3 s is lost and begins again. With only one slot, a task that hangs would
+ * stop all replays.
  */
 const LEAST_COLD = 2
 const MOST_COLD = 10
-/** A task that took less allows one more at a time. Includes the round trips to a server that is far away. */
+/** A faster task raises the limit by one. The time includes the round trips to a distant server. */
 const QUICK_MS = 500
-/** A task that takes more reduces them to the least. */
+/** A slower task lowers the limit to the least. */
 const SLOW_MS = 1_000
 
 interface Permit extends SlotPermit {
   isCold: boolean
-  /** When a task came for it. */
+  /** When a task used it. */
   usedAt?: number
 }
 
@@ -30,9 +31,9 @@ interface WaitingPoll {
 }
 
 /**
- * Slots for workflow tasks. A sticky queue has the tasks of sessions in the cache, which take milliseconds. Those of the common queue may
- * need the replay of a long history: after an outage of all workers, every session's first task does. A task that was taken cannot be
- * returned, so only as many are taken as are replayed in time; the others wait in the server's queue, where nothing times out.
+ * Slots for workflow tasks. Tasks from a sticky queue belong to cached sessions and take milliseconds. Tasks from the common queue may need
+ * the replay of a long history; after an outage of all workers, every session's first task does. A task that was taken cannot be returned,
+ * so the worker takes only as many as it can replay in time. The others wait in the server's queue, where nothing times out.
  */
 export function workflowSlots(): CustomSlotSupplier<WorkflowSlotInfo> {
   const held = new Set<Permit>()
@@ -52,7 +53,7 @@ export function workflowSlots(): CustomSlotSupplier<WorkflowSlotInfo> {
     return permit
   }
 
-  /** Adapts to how long a task from the common queue took. */
+  /** Adapts the limit to the duration of a task from the common queue. */
   function adapt({ isCold, usedAt }: Permit): void {
     if (!isCold || usedAt === undefined) return
     const ms = steadyNow() - usedAt
@@ -101,7 +102,7 @@ export function workflowSlots(): CustomSlotSupplier<WorkflowSlotInfo> {
   }
 }
 
-/** The slots of a worker that has none of the user's own. */
+/** The slots of a worker whose user has not provided a tuner. */
 export function ownTuner(): NonNullable<WorkerOptions['tuner']> {
   const others = { type: 'fixed-size', numSlots: OTHER_SLOTS } as const
   return {

@@ -8,7 +8,7 @@ import type { WorkflowBundleWithSourceMapAndFilename } from '@temporalio/worker/
 /** How long a thread of an ended worker waits for the next one. It holds some 50 MB, and does not keep the process alive. */
 const SPARE_MS = 30_000
 
-/** What the SDK tells a thread at its start. A worker can take over only a thread that was told the same. */
+/** The parameters that the SDK passes to a new thread. A worker can take over only a thread with the same parameters. */
 export interface ThreadCode {
   code: string
   filename: string
@@ -16,7 +16,7 @@ export interface ThreadCode {
   options: string
 }
 
-/** What the SDK would tell a thread of this worker. */
+/** The parameters that the SDK would pass to a thread of this worker. */
 export function threadCode({ code, filename }: WorkflowBundleWithSourceMapAndFilename, options: CompiledWorkerOptions): ThreadCode {
   const { activities, workflowThreadPoolSize, reuseV8Context, debugMode } = options
   return { code, filename, options: JSON.stringify([[...activities.keys()].toSorted(), workflowThreadPoolSize, reuseV8Context, debugMode]) }
@@ -91,10 +91,10 @@ function keep(spare: Spare): void {
   for (const thread of spare.threads) thread.unref()
 }
 
-/** Node reports -1 for a thread that has ended. */
+/** Node reports the id -1 for a thread that has ended. */
 const isAlive = ({ threadId }: Thread): boolean => threadId !== -1
 
-/** The SDK declares these members as protected. If a release names them differently, no thread is kept. */
+/** The SDK declares these members as protected. If a release renames them, no thread is kept. */
 function threadsOf(creator: WorkflowCreator): Thread[] {
   const { workerThreadClients: clients = [] } = creator as { workerThreadClients?: readonly { workerThread?: Thread }[] }
   const threads = clients.flatMap(({ workerThread }) => (workerThread ? [workerThread] : []))
