@@ -60,7 +60,7 @@ async function outcomeOf(session: SessionHandle) {
 
 describe('when a process dies while a conversation is summarised', () => {
   it.each(variants(['executor', 'orchestrator'] as const, 1))(
-    `the %s is replaced: the summary is recorded once, and nothing else differs (seed ${seed}, again with PAWL_SEED)`,
+    `a killed %s is replaced: the summary is recorded once, and nothing else differs (seed ${seed}, again with PAWL_SEED)`,
     async (which) => {
       const undisturbed = await open()
       expect((await (await undisturbed.session.send('go')).result({ timeout: '60s' })).text).toBe('done')

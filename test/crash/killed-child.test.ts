@@ -73,7 +73,7 @@ describe('when a process is killed', () => {
 
   const died = (context: string, callId: string | null) => ({ context, call_id: callId, attempt: 1, class: 'WorkerDied', code: null })
 
-  it('during a model call, the model is asked again', async () => {
+  it('when a process is killed during a model call, the model is asked again', async () => {
     const plan = call('look')
     const { text, errors, marks } = await killedAt(plan, { stage: 'model' })
     expect(text).toBe(finalAnswer(plan))
@@ -85,7 +85,7 @@ describe('when a process is killed', () => {
     expect(errors).toEqual([died('model', null)])
   })
 
-  it('during a call to a fallback, the fallback is asked again, and not the model before it', async () => {
+  it('when a process is killed during a call to a fallback, the fallback is asked again, and not the model before it', async () => {
     await workers.serving(2)
     const held = rig.ledger.holdNext({ stage: 'model', what: 'model' })
     const run = await rig.start([], 'guarded')
@@ -103,7 +103,7 @@ describe('when a process is killed', () => {
     ])
   })
 
-  it('during a read, the read is repeated', async () => {
+  it('when a process is killed during a read, the read is repeated', async () => {
     const plan = call('look')
     const { text, errors, marks } = await killedAt(plan, { stage: 'entered', what: 'look' })
     expect(text).toBe(finalAnswer(plan))
@@ -111,7 +111,7 @@ describe('when a process is killed', () => {
     expect(errors).toEqual([died('tool:look', 't_1_1_0')])
   })
 
-  const repeated = `during an idempotent call (%s), the call is repeated with the same key (seed ${seed}, again with PAWL_SEED)`
+  const repeated = `when a process is killed during an idempotent call (%s), the call is repeated with the same key (seed ${seed}, again with PAWL_SEED)`
   it.each(variants(['entered', 'left'] as const, 1))(repeated, async (stage) => {
     const plan = call('put')
     const { text, errors, marks } = await killedAt(plan, { stage, what: 'put' })
@@ -123,7 +123,7 @@ describe('when a process is killed', () => {
     expect(errors).toEqual([died('tool:put', 't_1_1_0')])
   })
 
-  it('during an external call that did not happen, verify is asked, and the body is entered once more', async () => {
+  it('when a process is killed in an external call that did not happen, verify is asked, and the body is entered once more', async () => {
     const plan = call('charge')
     const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'entered', what: 'charge' })
     expect(text).toBe(finalAnswer(plan))
@@ -135,7 +135,7 @@ describe('when a process is killed', () => {
     expect(errors).toEqual([died('tool:charge', 't_1_1_0')])
   })
 
-  it('during an external call that happened, verify is asked, and the body is never entered again', async () => {
+  it('when a process is killed in an external call that happened, verify is asked, and the body is never entered again', async () => {
     const plan = call('charge')
     const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'left', what: 'charge' })
     expect(text).toBe(finalAnswer(plan))
@@ -146,7 +146,7 @@ describe('when a process is killed', () => {
     expect(errors).toEqual([died('tool:charge', 't_1_1_0')])
   })
 
-  it('during an external call whose verify cannot tell, the model is told so, and the body is never entered again', async () => {
+  it('when a process is killed in an external call whose verify cannot tell, the model is told so, and nothing is repeated', async () => {
     const { text, errors, marks } = await killedAt(call('charge', { tells: false }), { stage: 'entered', what: 'charge' })
     expect(text).toMatch(/^Done: The outcome of this call is unknown/)
     expect(marks('entered')).toHaveLength(1)
@@ -154,14 +154,14 @@ describe('when a process is killed', () => {
     expect(errors).toEqual([died('tool:charge', 't_1_1_0')])
   })
 
-  it('during an external call without verify, the model is told the outcome is unknown, and the body is never entered again', async () => {
+  it('when a process is killed in an external call without verify, the model is told that the outcome is unknown', async () => {
     const { text, errors, marks } = await killedAt(call('post'), { stage: 'entered', what: 'post' })
     expect(text).toMatch(/^Done: The outcome of this call is unknown/)
     expect(marks('entered')).toHaveLength(1)
     expect(errors).toEqual([died('tool:post', 't_1_1_0')])
   })
 
-  it('during verify, verify is asked again', async () => {
+  it('when a process is killed during verify, verify is asked again', async () => {
     const plan = call('charge')
     await workers.serving(2)
     const entered = rig.ledger.holdNext({ stage: 'entered', what: 'charge' })
@@ -175,7 +175,7 @@ describe('when a process is killed', () => {
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
   })
 
-  it('another one replaces it: it is reported in events, serves, and is listed by pids()', async () => {
+  it('when a process is killed, another one replaces it: it is reported in events, serves, and is listed by pids()', async () => {
     await workers.serving()
     const before = workers.supervisor.pids()
     const [victim = expect.fail('no process')] = before

@@ -54,14 +54,14 @@ describe.each(variants(CONVERTERS, 1))(`with $kind (seed ${seed}, again with PAW
       await kill(whom)
     })
 
-    it('an external body is entered once, and verify answers for it', async () => {
+    it('with a user’s own converter, an external body whose process dies is entered once, and verify answers for it', async () => {
       expect((await charging.result()).text).toBe(finalAnswer(call('charge')))
       const marks = rig.ledger.marks({ session: charging.sessionId, what: 'charge' })
       expect(marks.map(({ stage }) => stage)).toEqual(['entered', 'applied', 'left', 'verify'])
       expect(await rig.errors(charging.sessionId, 1)).toMatchObject([{ context: 'tool:charge', attempt: 1, class: loss }])
     })
 
-    it('progress that a body made before reaches the next attempt', async () => {
+    it('progress that a body made before its death passes through the user’s converter to the next attempt', async () => {
       expect((await climbing.result()).text).toBe(finalAnswer(call('climb')))
       const entered = rig.ledger.marks({ session: climbing.sessionId, stage: 'entered' })
       expect(entered.map(({ attempt, note }) => [attempt, note])).toEqual([

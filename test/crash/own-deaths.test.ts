@@ -34,7 +34,7 @@ async function heldAtDeath(pid: number): Promise<string[]> {
 }
 
 describe('when an executor dies between being given a job and accepting it', () => {
-  it('another one gets the tool call: no attempt is counted, and the body is entered once', async () => {
+  it('if an executor dies before it accepts a tool call, another one gets it: no attempt is counted, and the body is entered once', async () => {
     const run = await rig.start(call('permit'))
     const { pending } = await until(async () => {
       const end = await run.settled()
@@ -55,7 +55,7 @@ describe('when an executor dies between being given a job and accepting it', () 
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
   })
 
-  it('another one gets the model call', async () => {
+  it('if an executor dies before it accepts a model call, another one gets it', async () => {
     await workers.serving()
     const pid = executor()
     process.kill(pid, 'SIGSTOP')
@@ -71,14 +71,14 @@ describe('when an executor dies between being given a job and accepting it', () 
 })
 
 describe('when the only executor dies between receiving the model’s answer and resolving its calls', () => {
-  it('the answer waits until another executor has started', async () => {
+  it('the answer of a model whose only executor has died waits until another executor has started', async () => {
     await workers.serving()
     const sessionId = await killedWhileResolving(rig)
     expect(requests(rig, sessionId)).toEqual(ONCE_A_TURN)
     expect(await rig.errors(sessionId, 1)).toEqual([DIED])
   })
 
-  it('the answer is known to the next orchestrator, too', async () => {
+  it('the answer of a model whose only executor has died is known to the next orchestrator, too', async () => {
     await workers.serving()
     const sessionId = await killedWhileResolving(rig, async () => {
       process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
@@ -94,7 +94,7 @@ describe('when the only executor dies between receiving the model’s answer and
 })
 
 describe('when an executor dies between the end of a body and its result', () => {
-  it('verify is asked about an external call, and its body is not entered again', async () => {
+  it('if an executor dies between the end of an external body and its result, verify is asked, and the body is not entered again', async () => {
     await workers.serving()
     const run = await rig.start(call('vanish'))
     expect((await run.result()).text).toBe(finalAnswer(call('vanish')))
@@ -103,7 +103,7 @@ describe('when an executor dies between the end of a body and its result', () =>
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:vanish', attempt: 1, class: 'WorkerDied' }])
   })
 
-  it('an idempotent call is repeated with the same key', async () => {
+  it('if an executor dies between the end of an idempotent body and its result, the call is repeated with the same key', async () => {
     await workers.serving()
     const run = await rig.start(call('vanput'))
     expect((await run.result()).text).toBe(finalAnswer(call('vanput')))
@@ -120,7 +120,7 @@ const ENDS = [
 ] as const
 
 describe.each(variants(ENDS, 1))(`when a tool ends its executor (%s; seed ${seed}, again with PAWL_SEED)`, (_, how) => {
-  it('all calls of the executor resume as their effects allow', async () => {
+  it('when a tool ends its executor, all calls of that executor resume as their effects allow', async () => {
     await workers.serving()
     const neighbours = []
     for (const what of ['look', 'charge'] as const) {

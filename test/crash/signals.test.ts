@@ -93,7 +93,7 @@ describe('a worker that is asked to stop', () => {
     },
   )
 
-  it('a worker that is asked to stop is not asked by a signal to its executor or its orchestrator alone', async () => {
+  it('a signal to an executor or an orchestrator alone does not stop a worker', async () => {
     const parent = await serve()
     const calls = await everyKind()
     for (const pid of processesOf(parent)) for (const signal of SIGNALS) process.kill(pid, signal)
@@ -106,7 +106,7 @@ describe('a worker that is asked to stop', () => {
 })
 
 describe('when the parent is killed', () => {
-  it('an executor whose event loop is blocked ends with it', async () => {
+  it('an executor whose event loop is blocked ends with its killed parent', async () => {
     const parent = await serve()
     const entered = rig.ledger.reached({ stage: 'entered', what: 'block' })
     const run = await rig.start(call('block', FOR_LONG_MS))
@@ -117,7 +117,7 @@ describe('when the parent is killed', () => {
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toEqual([])
   })
 
-  it('the child processes of a body end with it', async () => {
+  it('the child processes of a body end with the killed parent', async () => {
     const parent = await serve()
     const child = childOf((await held('outsource')).mark)
     process.kill(parent.pid, 'SIGKILL')
@@ -132,7 +132,7 @@ describe('when nothing else can end an executor', () => {
     ['its orchestrator is frozen', (parent) => told(parent, 'orchestrator')],
     ['its parent and its orchestrator are frozen', (parent) => [parent.pid, ...told(parent, 'orchestrator')]],
   ]
-  it.each(FROZEN)('an overdue body that blocks the event loop ends it although %s', async (_, frozen) => {
+  it.each(FROZEN)('an executor ends if an overdue body blocks its event loop, although %s', async (_, frozen) => {
     const parent = await serve()
     const [executor] = told(parent, 'worker')
     const entered = rig.ledger.reached({ stage: 'entered', what: 'overblock', pid: executor! })
@@ -165,18 +165,21 @@ describe('when nothing else can end an executor', () => {
 })
 
 describe('when an executor dies', () => {
-  it.each(['outsource', 'walk_out'])('the child processes of its bodies end with it, and the effect of %s happens once', async (tool) => {
-    const parent = await serve()
-    const { run, mark } = await held(tool, undefined, SOON_MS)
-    if (tool === 'outsource') process.kill(mark.pid, 'SIGKILL')
-    else mark.release()
-    expect((await run.result()).text).toBe(finalAnswer(call(tool)))
-    await until(() => !isAlive(childOf(mark)))
-    const count = (stage: 'entered' | 'applied'): number => rig.ledger.marks({ session: run.sessionId, stage }).length
-    expect([count('entered'), count('applied')]).toEqual([2, 1])
-    process.kill(parent.pid, 'SIGTERM')
-    await parent.ended
-  })
+  it.each(['outsource', 'walk_out'])(
+    'the child processes of bodies end with their executor, and the effect of %s happens once',
+    async (tool) => {
+      const parent = await serve()
+      const { run, mark } = await held(tool, undefined, SOON_MS)
+      if (tool === 'outsource') process.kill(mark.pid, 'SIGKILL')
+      else mark.release()
+      expect((await run.result()).text).toBe(finalAnswer(call(tool)))
+      await until(() => !isAlive(childOf(mark)))
+      const count = (stage: 'entered' | 'applied'): number => rig.ledger.marks({ session: run.sessionId, stage }).length
+      expect([count('entered'), count('applied')]).toEqual([2, 1])
+      process.kill(parent.pid, 'SIGTERM')
+      await parent.ended
+    },
+  )
 })
 
 /** Whether the process runs: one that has ended stays as long as its parent is frozen. */

@@ -119,7 +119,7 @@ it(`a page with \`show: 'steps'\` shows finished answers only, each once, also w
   expect(warnings).toEqual([])
 })
 
-it('a page without it notices doubled text, warns, loads the messages again and shows finished answers from then on', async () => {
+it('a page that shows text as it arrives notices doubled text, warns, reloads, and shows only finished answers from then on', async () => {
   const session = `ui-${randomUUID()}`
   const [first, next] = [orderOf('first'), orderOf('next')]
   const page = await here.load(session, { script: RECORDER })

@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => its?.close())
 
-it('every session continues with the results of its calls, no call is made twice, and no person is asked', {
+it('sessions that a new build cannot replay continue with the results of their calls, make none twice, and ask no person', {
   timeout: 300_000,
 }, async () => {
   const before = await its.serve({ name: 'before', maxTurns: 20 })

@@ -27,7 +27,7 @@ async function lostTasks(id: string): Promise<number> {
   return (events ?? []).filter(({ workflowTaskTimedOutEventAttributes: lost }) => Number(lost?.startedEventId ?? 0) > 0).length
 }
 
-it('no workflow task is lost, and the first sessions answer long before the last', async () => {
+it('after an outage of all workers, no workflow task is lost, and the first sessions answer long before the last', async () => {
   const sessions = Array.from({ length: SESSIONS }, (_, n) => here.pawl.session(`${here.taskQueue}-${n}`, { agent: 'away' }))
   const before = await slowToReplay()
   for (const run of await Promise.all(sessions.map((session) => session.send('go')))) await run.result()

@@ -61,7 +61,7 @@ describe('a call that needs approval', () => {
     ])
   })
 
-  it('a call that needs approval is one whose tool says so, and carries the tool’s reason', async () => {
+  it('a call needs approval if its tool says so, and its request carries the tool’s reason', async () => {
     const { session, entered } = asker.play(here.pawl, {
       model: once(['pay', 'tip', 5], ['pay', 'house', 900]),
       approval: ({ n = 0 }, { callId, agent }) => n > 100 && `${agent} wants ${n} (${callId})`,
@@ -74,7 +74,7 @@ describe('a call that needs approval', () => {
     await run.result(TIMEOUT)
   })
 
-  it('a call that needs approval is also one whose tool cannot say whether it needs approval', async () => {
+  it('a call also needs approval if its tool’s approval function fails', async () => {
     const { session, entered } = asker.play(here.pawl, {
       model: once(['pay', 'rent']),
       approval: () => Promise.reject(new Error('the rules are lost')),
@@ -102,7 +102,7 @@ describe('a call that needs approval', () => {
     expect(row).toMatchObject({ approval: { decision: 'denied', decidedBy: 'bob' }, error: { code: 'denied' } })
   })
 
-  it('a call that needs approval requests no approval if its arguments are invalid, or if it was done before', async () => {
+  it('no approval is requested for a call whose arguments are invalid, or that was executed before', async () => {
     const { session, entered } = asker.play(here.pawl, {
       model: inOrder([use('pay', 'rent')], [use('pay', 'rent'), { type: 'tool_use', id: 'x', name: 'pay', input: { wat: 1 } }]),
     })
@@ -118,7 +118,7 @@ describe('a call that needs approval', () => {
 })
 
 describe('the other calls of the turn', () => {
-  it('calls of a turn request their approvals at once, run meanwhile if they need none, and keep the order of effects', async () => {
+  it('a turn requests all its approvals at once, runs its other calls meanwhile, and keeps the order of effects', async () => {
     const { session, entered } = asker.play(here.pawl, {
       model: once(['put', 'first'], ['pay', 'a'], ['look', 'around'], ['put', 'after a'], ['peek', 'inside'], ['pay', 'b']),
     })
@@ -140,7 +140,7 @@ describe('the other calls of the turn', () => {
     expect(entered()).toHaveLength(6)
   })
 
-  it('the other calls of the turn keep their results when one is denied', async () => {
+  it('when a call is denied, the other calls of its turn keep their results', async () => {
     const { session, requests } = asker.play(here.pawl, { model: once(['look', 'x'], ['pay', 'a'], ['put', 'y']) })
     const run = await session.send('go')
     await session.deny('t_1_1_1', { digest: await digestOf(run, 't_1_1_1') })
@@ -154,7 +154,7 @@ describe('the other calls of the turn', () => {
 })
 
 describe('a decision', () => {
-  it('a decision is refused with another digest, for another call, twice or with nonsense, and leaves no trace', async () => {
+  it('a decision that is malformed, repeated, about another call or with a wrong digest is refused and leaves no trace', async () => {
     const { session, entered } = asker.play(here.pawl, { model: once(['pay', 'a'], ['look', 'x']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
@@ -207,7 +207,7 @@ describe('a decision', () => {
     expect(entered().length).toBeLessThanOrEqual(1)
   })
 
-  it('a decision may change the arguments: the new ones have their own digest and key, and count as done', async () => {
+  it('a decision may change the arguments, which then have their own digest and key, and count as executed', async () => {
     const { session, entries, entered, requests } = asker.play(here.pawl, {
       model: inOrder([use('pay', 'a', 900)], [use('pay', 'a', 900)], [use('pay', 'a', 90)]),
     })
@@ -236,7 +236,7 @@ describe('a decision', () => {
     expect(row).toMatchObject({ status: 'completed', input: { n: 90 }, key: entries[0]!.key, approval: { edited: true, decidedBy: 'ann' } })
   })
 
-  it('a decision is refused if its new arguments are invalid, or were done before', async () => {
+  it('a decision is refused if its new arguments are invalid, or if the call was executed with them before', async () => {
     const { session, entered } = asker.play(here.pawl, { model: inOrder([use('pay', 'a')], [use('pay', 'b')]) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')

@@ -68,7 +68,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     ])
   })
 
-  it('a run of an overloaded provider counts as stuck in the overview until the model answers', async () => {
+  it('a run whose provider is overloaded is listed as stuck in the overview until the model answers', async () => {
     const [attempt, step] = [gate(), gate()]
     let calls = 0
     const { session, id } = player.play(here.pawl, {
@@ -93,7 +93,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     await run.result({ timeout: 20_000 })
   })
 
-  it('a run of an overloaded provider keeps its limits and policy even though no model call has succeeded', async () => {
+  it('a run whose provider is overloaded keeps its limits and policy even though no model call has succeeded', async () => {
     const { session, id } = patient.play(
       here.pawl,
       overloadedUntil(() => false),
@@ -117,7 +117,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     expect(found).toEqual([{ error_code: 'overloaded_error', error_strategy: 'continue_run', next_attempt_at: next }])
   })
 
-  it('a new message retries a run of an overloaded provider at once, long before the next attempt is due', async () => {
+  it('a new message immediately retries a run whose provider is overloaded, long before the next attempt is due', async () => {
     const { session, id } = patient.play(
       here.pawl,
       overloadedUntil((calls) => calls > 2),
@@ -137,7 +137,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
     await rowsMatchEvents(here.stack, id)
   })
 
-  it('a run of an overloaded provider can be interrupted while it waits for the next attempt', async () => {
+  it('a run whose provider is overloaded can be interrupted while it waits for the next attempt', async () => {
     const { session, id } = patient.play(
       here.pawl,
       overloadedUntil(() => false),
@@ -173,7 +173,7 @@ describe('a run whose provider is overloaded for longer than the retries last', 
 })
 
 describe('a run that needs a person', () => {
-  it('a run that needs a person is followed by a new run for the next message, which is in the audit with its outcome', async () => {
+  it('a run that needs a person is followed by a new run for the next message, and the audit records its outcome', async () => {
     let isFixed = false
     const { session, id } = player.play(here.pawl, {
       model: () => {
@@ -192,7 +192,7 @@ describe('a run that needs a person', () => {
     ])
   })
 
-  it('a run that needs a person has a row for each recovery that was refused, which says who asked for it', async () => {
+  it('each refused recovery of a run has a row that says who requested it', async () => {
     const { session, id } = player.play(here.pawl, {
       model: inOrder([use('look', 'around')], () => {
         throw new ModelError('broken', 'it is broken', { retryable: false })

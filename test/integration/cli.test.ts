@@ -320,7 +320,7 @@ describe('a module that cannot be served', () => {
       1,
     ),
   ])(
-    `%s: %s on standard error, exit code 1, nothing left running (seed ${seed}, again with PAWL_SEED)`,
+    `a module that cannot be served (%s) is reported as %s with exit code 1, and nothing is left running (seed ${seed}, again with PAWL_SEED)`,
     async (module, code, startsStack) => {
       const data = `data-of-${module}`
       const dev = start(['dev', module, '--json', '--data', data])

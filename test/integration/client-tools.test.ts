@@ -118,7 +118,7 @@ describe('a call to a client tool', () => {
     expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ value: 'Ann', effectId: 'Ann' }])
   })
 
-  it('a call to a client tool is not asked again if it has the key of a call that was answered', async () => {
+  it('a client tool is not asked again about a call whose key has already been answered', async () => {
     const { session, requests } = asker.play(here.pawl, { model: inOrder([use('form', 'a')], [use('form', 'a')]) })
     const run = await session.send('go')
     await pendingOf(run)

@@ -366,7 +366,7 @@ describe('a summariser that fails', () => {
     ])
   })
 
-  it('a summariser that fails may also be one that returns nothing', async () => {
+  it('a summariser that returns nothing counts as failed', async () => {
     const played = own.play(deployment.pawl, { model: looks(5), look })
     await ask(played, 'go', { metadata: { returns: 'nothing' } })
     const [failure] = ofType(await eventsOf(played.session), 'compaction_failed')

@@ -54,7 +54,7 @@ describe.concurrent('a message’s deadline', () => {
     expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'better late' })
   })
 
-  it('a message’s deadline passes during a long earlier run: that one completes, its own fails without a model call', async () => {
+  it('if a message’s deadline passes during a long earlier run, that run completes, and the message’s own fails without a model call', async () => {
     const door = gate()
     const { session, id, requests } = player.play(here.pawl, {
       model: inOrder([use('look', 'closely')], 'seen'),

@@ -98,7 +98,7 @@ afterAll(async () => {
 }, START_MS)
 
 describe('pawl dev', () => {
-  it('pawl dev serves what is saved, even to a session in mid-call, which ends with the code it began with', async () => {
+  it('pawl dev serves saved changes, even to a session in mid-call, whose call ends with the code it began with', async () => {
     expect(await answer('anybody')).toBe('Hello to: anybody')
     const orchestrators = () => eventsIn(dev.stdout()).filter(({ event }) => event === 'orchestrator_started').length
     const chat = start(['chat', 'greeter', '--task-queue', 'watched'])
@@ -117,7 +117,7 @@ describe('pawl dev', () => {
     expect(orchestrators()).toBe(1)
   }, 120_000)
 
-  it('pawl dev watches newly imported files, and no longer those that are not imported', async () => {
+  it('pawl dev watches newly imported files, and stops watching files that are no longer imported', async () => {
     await save('lib/name.ts', "export const name = 'Ann'\n")
     await after('reloaded', () => save('greeting.ts', greets('Hi', "import { name } from './lib/name.ts'\nexport { name }")))
     expect(await after('reloaded', () => save('lib/name.ts', "export const name = 'Bob'\n"))).toMatchObject({ files: ['lib/name.ts'] })

@@ -421,7 +421,7 @@ describe('bad input', () => {
     ['some-session', {} as { by: string }, 'invalid_option'],
     ['some-session', { by: ' ' }, 'invalid_option'],
     ['some-session', { by: 'ops', reason: 'x'.repeat(1_001) }, 'invalid_option'],
-  ])('%s with %j: %s', async (id, options, code) => {
+  ])('pawl.erase(%j, %j) is rejected as %s', async (id, options, code) => {
     await expect(here.pawl.erase(id, options)).rejects.toMatchObject({ code })
   })
 })

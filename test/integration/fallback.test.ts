@@ -180,7 +180,7 @@ describe('a model that fails', () => {
     },
   )
 
-  it('a model that fails may also be a function that chooses the model and throws', async () => {
+  it('a fallback also answers if the function that chooses the model throws', async () => {
     const { failed, answered } = await play({}, 'undecided')
     expect(failed).toEqual([
       [1, undefined, undefined],
@@ -200,7 +200,7 @@ describe('a model that fails', () => {
 })
 
 describe('if every model fails', () => {
-  it('the run fails with the error of the last one, which is transient', async () => {
+  it('if every model fails with a transient error, the run reports the last one', async () => {
     const [first, second, third] = [0, 1, 2].map((): Step[] => ['overloaded', 'overloaded'])
     const { settled, failed } = await play({ first: first!, second: second!, third: third! })
     expect(settled).toMatchObject({ status: 'failed', code: 'overloaded_error', strategy: 'continue_run' })

@@ -98,7 +98,7 @@ const pidOf = (client: pg.Client): number => (client as unknown as { processID: 
 const idOf = async (client: pg.Client): Promise<string> => (await client.query('select pg_current_xact_id()::text as id')).rows[0].id
 
 describe('the feed does not wait for', () => {
-  it('a transaction of another program, in this database or another one of the server', async () => {
+  it('the feed does not wait for a transaction of another program, in this database or another one on the server', async () => {
     for (const to of [url, otherUrl]) {
       const stranger = await connect(to)
       await stranger.query('begin')
@@ -108,13 +108,13 @@ describe('the feed does not wait for', () => {
     expect(await read()).toEqual(['a 1'])
   })
 
-  it('a flush in another Postgres schema, or in the schema of that name in another database', async () => {
+  it('the feed does not wait for a flush in another Postgres schema, or in the same schema of another database', async () => {
     for (const writer of [await openFlush('elsewhere'), await openFlush(schema, otherUrl)]) await idOf(writer)
     await flush('a')
     expect(await read()).toEqual(['a 1'])
   })
 
-  it('a flush that has no transaction id yet', async () => {
+  it('the feed does not wait for a flush that has no transaction id yet', async () => {
     const stranger = await connect()
     await stranger.query('begin')
     await idOf(stranger)
@@ -129,7 +129,7 @@ describe('the feed does not wait for', () => {
 })
 
 describe('the feed waits for', () => {
-  it('a flush that has written and not ended, even if it wrote in a savepoint', async () => {
+  it('the feed waits for a flush that has written but not ended, even if it wrote in a savepoint', async () => {
     await flush('a')
     const [, second] = sessionOf('a', 1)
     const writer = await openFlush()
@@ -143,7 +143,7 @@ describe('the feed waits for', () => {
     expect(await read()).toEqual(['a 1', 'a 2', 'b 1'])
   })
 
-  it('a flush of the store that has begun to write', async () => {
+  it('the feed waits for a flush of the store that has begun to write', async () => {
     await flush('a')
     const blocker = await connect()
     await blocker.query('begin')
@@ -160,7 +160,7 @@ describe('the feed waits for', () => {
     expect(await read()).toEqual(['a 1', 'a 2', 'b 1'])
   })
 
-  it('a flush that has an id and has written no events yet', async () => {
+  it('the feed waits for a flush that has a transaction id but has not written events yet', async () => {
     const writer = await openFlush()
     await idOf(writer)
     await flush('a')

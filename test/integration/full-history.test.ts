@@ -84,7 +84,9 @@ function counter(): Agent {
   }) as Agent
 }
 
-it('delays only one turn while the store is away, and tries again once the store has advanced', { timeout: 120_000 }, async () => {
+it('while the store is away, a history that is due for continue-as-new delays only one turn', {
+  timeout: 120_000,
+}, async () => {
   await stack.postgres.stop()
   const session = here.pawl.session('many-turns', { agent: 'counter' })
   const run = await session.send('count', { isNew: true })
@@ -97,7 +99,7 @@ it('delays only one turn while the store is away, and tries again once the store
   await rowsMatchEvents(shared, 'many-turns', { timeoutMs: 60_000 })
 })
 
-it('waits in error: archive_unavailable, accepts messages meanwhile, and resumes by itself when Postgres is back', {
+it('a session with a full history waits in error: archive_unavailable, and resumes by itself when Postgres is back', {
   timeout: 400_000,
 }, async () => {
   await stack.postgres.stop()

@@ -32,7 +32,7 @@ describe('a session with the caller’s own id, whose worker cannot reach Postgr
   })
   afterAll(() => here?.stop())
 
-  it('a session whose worker cannot reach Postgres says so, and says how to do without Postgres', async () => {
+  it('a session whose worker cannot reach Postgres says so, and says how to work without it', async () => {
     const { session } = player.play(here.pawl, {})
     const run = await session.send('hello', { isNew: false })
     await untilPostgresTried(session)

@@ -45,7 +45,7 @@ async function playAll(sceneOf: () => Scene) {
 
 describe('every run ends by itself, and every effect happens once,', () => {
   it(
-    'when the provider is overloaded for ten minutes in the middle of the runs',
+    'every run ends by itself when the provider is overloaded for ten minutes in the middle of the runs',
     async () => {
       const script = inOrder([use('look', 'around')], [use('pay', 'it')], [use('look', 'again')], 'paid')
       let since: number | undefined
@@ -73,7 +73,7 @@ describe('every run ends by itself, and every effect happens once,', () => {
   )
 
   it(
-    'when the backend of a tool is down: the model is told about failed calls and asks again',
+    'every effect happens once when the backend of a tool is down: the model is told about failed calls and repeats them',
     async () => {
       const since = Date.now()
       const played = await playAll(() => {
@@ -97,7 +97,7 @@ describe('every run ends by itself, and every effect happens once,', () => {
     BACKEND_DOWN_MS + 60_000,
   )
 
-  it('when Temporal and Postgres crash while sessions are in error, and again during the automatic recovery', async () => {
+  it('every run ends by itself when Temporal and Postgres crash while sessions are in error, and again during the recovery', async () => {
     const stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
     const own = await deploy({ stack })
     try {

@@ -104,7 +104,7 @@ describe.concurrent('a completed key', () => {
     expect(await everyScope(session)).toEqual(LATER)
   })
 
-  it('a completed key answers within a turn, too, unless its scope is the call', async () => {
+  it('a completed key also answers a call of the same turn, unless its scope is the call', async () => {
     const calls = await calling(newSession(), ['per_run', A], ['per_run', A], ['per_call', A], ['per_call', A])
     expect(calls).toEqual(['per_run a (1)', '[idempotent replay of t_1_1_0]\nper_run a (1)', 'per_call a (2)', 'per_call a (3)'])
   })

@@ -184,7 +184,7 @@ it('the replay of a large result is the first one, with a note, for the model an
   expect(typeof block === 'object' && block.type === 'tool_result' && block.content === replay).toBe(true)
 })
 
-it('a large result that `verify` finds is treated the same', async () => {
+it('a large result that `verify` finds is treated like any other large result', async () => {
   const session = newSession()
   await say(session, `unsure ${LARGE}`)
   expect(resultsIn(lastRequest(session))[0]?.content === whole(LARGE)).toBe(true)
@@ -201,7 +201,7 @@ it('a result below the threshold stays in history', async () => {
 })
 
 describe('while Postgres is down', () => {
-  it('a result that history can hold stays there, whole', async () => {
+  it('while Postgres is down, a large result that fits into history stays there as a whole', async () => {
     const session = newSession()
     await say(session, 'hello')
     await stack.postgres.stop()
@@ -213,7 +213,7 @@ describe('while Postgres is down', () => {
     expect(JSON.stringify((await session.toolCalls())[0]?.result) === whole(300_000)).toBe(true)
   })
 
-  it('a result that is too large for history waits for the store, and the call is not made again', async () => {
+  it('while Postgres is down, a result too large for history waits for the store, and the call is not made again', async () => {
     const session = newSession()
     let entered = 0
     beforeReturn.set(session.id, async () => {
@@ -244,7 +244,7 @@ describe('while Postgres is down', () => {
     expect(failed).toEqual([])
   })
 
-  it('a worker that has the values in memory continues', async () => {
+  it('while Postgres is down, a worker that has a session’s large values in memory continues', async () => {
     const session = newSession()
     await say(session, `fetch ${LARGE}`)
     await stack.postgres.stop()
@@ -252,7 +252,7 @@ describe('while Postgres is down', () => {
     expect(resultsIn(lastRequest(session))[0]?.content === whole(LARGE)).toBe(true)
   })
 
-  it('a worker that does not have them says so, waits, and continues by itself when Postgres is back', async () => {
+  it('a worker without a session’s large values says so, waits, and continues by itself when Postgres is back', async () => {
     const session = newSession()
     await say(session, `fetch ${LARGE}`)
     await stored(session)
@@ -271,7 +271,7 @@ describe('while Postgres is down', () => {
     expect((await eventsOf(session)).map(({ type }) => type)).toEqual(expect.arrayContaining(['error_entered', 'recovery_ended']))
   })
 
-  it('a run that waits for them can be interrupted', async () => {
+  it('a run that waits for large values can be interrupted', async () => {
     const session = newSession()
     await say(session, `fetch ${LARGE}`)
     await stored(session)
@@ -284,7 +284,7 @@ describe('while Postgres is down', () => {
   })
 })
 
-it('a value that is lost permanently is described by what it was and how it began, never truncated silently', async () => {
+it('a large value that is lost permanently is described by what it was and how it began, never truncated silently', async () => {
   const session = newSession()
   await say(session, `fetch ${LARGE}`)
   await say(session, text(LARGE))
@@ -299,7 +299,7 @@ it('a value that is lost permanently is described by what it was and how it bega
   expect(result).toMatchObject({ content: expect.stringMatching(placeholder) })
 })
 
-it('a value that was changed in the store is not trusted', async () => {
+it('a large value that was changed in the store is not trusted', async () => {
   const session = newSession()
   await say(session, `fetch ${LARGE}`)
   await stored(session)
@@ -310,7 +310,7 @@ it('a value that was changed in the store is not trusted', async () => {
 })
 
 describe('a user message', () => {
-  it('a user message of more than 4 MB goes in and comes out the same', async () => {
+  it('a user message of more than 4 MB is read back exactly as it was sent', async () => {
     const session = newSession()
     await say(session, text(HUGE))
     expect(saidIn(lastRequest(session))[0] === text(HUGE)).toBe(true)
@@ -325,7 +325,7 @@ describe('a user message', () => {
     expect(saidIn(lastRequest(session))[0] === text(HUGE)).toBe(true)
   })
 
-  it('a user message of blocks, including images, goes in and comes out the same, too', async () => {
+  it('a user message of blocks, including images, is read back exactly as it was sent', async () => {
     const session = newSession()
     const blocks = [
       {

@@ -66,7 +66,7 @@ describe('maxTurns', () => {
 })
 
 describe.concurrent('a deadline', () => {
-  it('a deadline ends a run whose model hangs and does not heed its signal', async () => {
+  it('a deadline ends a run whose model hangs and ignores its signal', async () => {
     const { session } = short.play(here.pawl, { model: () => new Promise(() => undefined) })
     const startedAt = Date.now()
     await expect((await session.send('go')).result({ timeout: 20_000 })).rejects.toMatchObject({ code: 'deadline_exceeded' })
@@ -83,7 +83,7 @@ describe.concurrent('a deadline', () => {
     await told.pass()
   })
 
-  it('a deadline ends a run whose tool neither ends nor heeds its signal', async () => {
+  it('a deadline ends a run whose tool never ends and ignores its signal', async () => {
     const { session } = short.play(here.pawl, { model: inOrder(forever), look: () => new Promise(() => undefined) })
     await expect((await session.send('go')).result({ timeout: 30_000 })).rejects.toMatchObject({ code: 'deadline_exceeded', run: 1 })
   })

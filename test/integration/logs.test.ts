@@ -164,7 +164,7 @@ describe('the log of `pawl worker`', () => {
     ])
   }, 180_000)
 
-  it('says within seconds that Temporal is frozen, even if the worker has nothing to do', async () => {
+  it('the log of `pawl worker` says within seconds that Temporal is frozen, even if the worker has nothing to do', async () => {
     const before = lines().length
     const away = () => lines().slice(before)
     const pid = stack.temporal.pid ?? expect.fail('the server does not run')

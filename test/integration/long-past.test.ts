@@ -118,14 +118,14 @@ function expectSame(short: Cost, long: Cost): void {
 }
 
 describe('in a chat', () => {
-  it('the newest page', async () => {
+  it('the newest page of a chat costs no more with a long past than with a short one', async () => {
     const short = await costOf(() => page('short'))
     const long = await costOf(async () => expect(runsOn(await page('long'))).toContain(LONG / RUN))
     expect(short.rows).toBeLessThan(SHORT / 2)
     expectSame(short, long)
   })
 
-  it('a page in the middle', async () => {
+  it('a page in the middle of a chat costs no more with a long past than with a short one', async () => {
     const at = (events: number) => `&cursor=${events / 2 + 4}`
     const short = await costOf(() => page('short', at(SHORT)))
     const long = await costOf(async () => expect(runsOn(await page('long', at(LONG)))).toContain(LONG / RUN / 2))
@@ -133,7 +133,7 @@ describe('in a chat', () => {
     expectSame(short, long)
   })
 
-  it('in a chat, pages around a rollback that has archived nearly everything', async () => {
+  it('pages of a chat around a rollback that has archived nearly everything cost no more with a long past', async () => {
     const short = await costOf(() => page('short'))
     const shown: number[] = []
     const long = await costOf(async () => {
@@ -148,7 +148,7 @@ describe('in a chat', () => {
     expectSame({ rows: short.rows * 8, bytes: short.bytes * 8 }, long)
   })
 
-  it('the start of a stream, and its resumption', async () => {
+  it('starting and resuming a stream costs no more with a long past than with a short one', async () => {
     const start = { short: await costOf(() => stream('short')), long: await costOf(() => stream('long')) }
     expectSame(start.short, start.long)
     const resume = (id: string, events: number) => stream(id, `after=${events - 15}`)
@@ -159,7 +159,7 @@ describe('in a chat', () => {
 })
 
 describe('over HTTP', () => {
-  it.each(['messages?limit=50', `events?limit=50`])('a page of %s', async (path) => {
+  it.each(['messages?limit=50', `events?limit=50`])('a page of %s costs no more with a long past than with a short one', async (path) => {
     const short = await costOf(() => get(`/v1/sessions/short/${path}`))
     const long = await costOf(async () => expect((await get(`/v1/sessions/long/${path}`)).status).toBe(200))
     expectSame(short, long)

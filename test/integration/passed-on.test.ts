@@ -60,7 +60,7 @@ async function beforeTheOutage(model: Scene['model'] = () => 'hello'): Promise<P
 const passedOnTo = async (session: SessionHandle) =>
   ofType(await eventsOf(session), 'request_passed_on').map(({ name, code }) => ({ name, code }))
 
-it('an answer that was to be given again is given again, and no earlier one', LIMIT, async () => {
+it('a regeneration that no worker could replay answers the newest message again, and no earlier one', LIMIT, async () => {
   const played = await beforeTheOutage()
   const two = await played.session.send('two')
   await two.result(TIMEOUT)
@@ -73,25 +73,29 @@ it('an answer that was to be given again is given again, and no earlier one', LI
   expect(await passedOnTo(played.session)).toEqual([{ name: 'regenerate', code: undefined }])
 })
 
-it.each(['approved', 'denied'] as const)('a call of which nothing was stored stays %s, and nobody is asked again', LIMIT, async (how) => {
-  const asking = approvalStage()
-  const postgres = await startOldBuild(asking.agent)
-  const played = asking.play(here.pawl, { model: once(['pay', 'rent']) })
-  await postgres.close()
-  const sent = await played.session.send('one', { isNew: true })
-  const decision = { digest: await digestOf(sent, 't_1_1_0'), by: 'anna' }
-  if (how === 'approved') await played.session.approve('t_1_1_0', decision)
-  else await played.session.deny('t_1_1_0', { ...decision, reason: 'too much' })
-  await until('the model goes on', () => played.requests.length === 2)
-  await startNewBuild(asking.agent)
-  // Nobody notices a history that no worker can replay before the session has something to do.
-  await (await played.session.send('two')).result(TIMEOUT)
-  expect(played.entered()).toEqual(how === 'approved' ? ['pay rent'] : [])
-  const decided = ofType(await eventsOf(played.session), 'approval_decided').map(({ approved, by }) => ({ approved, by }))
-  expect(decided).toEqual([{ approved: how === 'approved', by: 'anna' }])
-})
+it.each(['approved', 'denied'] as const)(
+  'a call that was not stored when its execution ended stays %s, and no person is asked again',
+  LIMIT,
+  async (how) => {
+    const asking = approvalStage()
+    const postgres = await startOldBuild(asking.agent)
+    const played = asking.play(here.pawl, { model: once(['pay', 'rent']) })
+    await postgres.close()
+    const sent = await played.session.send('one', { isNew: true })
+    const decision = { digest: await digestOf(sent, 't_1_1_0'), by: 'anna' }
+    if (how === 'approved') await played.session.approve('t_1_1_0', decision)
+    else await played.session.deny('t_1_1_0', { ...decision, reason: 'too much' })
+    await until('the model goes on', () => played.requests.length === 2)
+    await startNewBuild(asking.agent)
+    // Nobody notices a history that no worker can replay before the session has something to do.
+    await (await played.session.send('two')).result(TIMEOUT)
+    expect(played.entered()).toEqual(how === 'approved' ? ['pay rent'] : [])
+    const decided = ofType(await eventsOf(played.session), 'approval_decided').map(({ approved, by }) => ({ approved, by }))
+    expect(decided).toEqual([{ approved: how === 'approved', by: 'anna' }])
+  },
+)
 
-it('a client’s answer to a call of which nothing was stored is not asked for again', LIMIT, async () => {
+it('a client’s answer to a call that was not stored when its execution ended is not requested again', LIMIT, async () => {
   const asking = approvalStage()
   const postgres = await startOldBuild(asking.agent)
   const played = asking.play(here.pawl, { model: once(['ask', 'the colour']) })
@@ -106,7 +110,7 @@ it('a client’s answer to a call of which nothing was stored is not asked for a
   expect(JSON.stringify(played.requests.at(-1)?.messages)).toContain('blue')
 })
 
-it('an interrupt that came after the answer interrupts nothing', LIMIT, async () => {
+it('an interrupt after the last answer of an execution that cannot be replayed interrupts nothing', LIMIT, async () => {
   const played = await beforeTheOutage()
   await (await played.session.send('two')).result(TIMEOUT)
   await played.session.interrupt({ reason: 'too late' })
@@ -116,7 +120,7 @@ it('an interrupt that came after the answer interrupts nothing', LIMIT, async ()
   expect(ofType(await eventsOf(played.session), 'run_interrupted')).toEqual([])
 })
 
-it('a session that was paused stays paused: no message that came afterwards is answered', LIMIT, async () => {
+it('a session whose paused execution cannot be replayed stays paused, and answers no later message', LIMIT, async () => {
   const played = await beforeTheOutage()
   await played.session.pause({ by: 'anna' })
   await startNewBuild(player.agent)
@@ -143,7 +147,7 @@ it('a request that was passed on to an execution that ended, too, is not carried
   expect(await passedOnTo(played.session)).toHaveLength(1)
 })
 
-it('a regeneration concerns what was said before it, and no later message', LIMIT, async () => {
+it('a regeneration that is passed on answers the message before it again, and no later one', LIMIT, async () => {
   const played = await beforeTheOutage()
   const [{ messageId: one } = expect.fail('no message')] = ofType(await eventsOf(played.session), 'message_received')
   await played.session.regenerate()
@@ -155,7 +159,7 @@ it('a regeneration concerns what was said before it, and no later message', LIMI
   expect(ofType(events, 'rolled_back').map(({ again }) => again?.messages.map(({ messageId }) => messageId))).toEqual([[one]])
 })
 
-it('a pause does not let the requests after it miss the run before it', LIMIT, async () => {
+it('requests after a pause that is passed on still apply to the run before the pause', LIMIT, async () => {
   const played = await beforeTheOutage()
   const two = await played.session.send('two')
   await two.result(TIMEOUT)
@@ -171,7 +175,7 @@ it('a pause does not let the requests after it miss the run before it', LIMIT, a
   await three.result(TIMEOUT)
 })
 
-it('a session that is to close does so once what was passed on is done, and answers the next message', LIMIT, async () => {
+it('a session closes once the requests that were passed on are carried out, and then answers the next message', LIMIT, async () => {
   const played = await beforeTheOutage()
   await played.session.regenerate()
   await until('the model was asked again', () => played.requests.length === 2)
@@ -186,7 +190,7 @@ it('a session that is to close does so once what was passed on is done, and answ
   expect(await passedOnTo(played.session)).toHaveLength(2)
 })
 
-it('a message that replaces one that was rolled back, with its id, is the one that is answered', LIMIT, async () => {
+it('if a message replaces a rolled-back one under the same id, the next execution answers the replacement', LIMIT, async () => {
   const played = await beforeTheOutage()
   const [{ messageId } = expect.fail('no message')] = ofType(await eventsOf(played.session), 'message_received')
   await played.session.rollback({ message: messageId })
@@ -196,7 +200,7 @@ it('a message that replaces one that was rolled back, with its id, is the one th
   expect(heardBy(played).toSorted()).toEqual(['one, edited', 'two'])
 })
 
-it('a recovery is carried out before the messages that came after it', LIMIT, async () => {
+it('a recovery that is passed on is carried out before the messages that came after it', LIMIT, async () => {
   const failing = stage({ retry: { maxRetries: 0, baseDelay: 10 }, recovery: { automatic: [] } })
   const postgres = await startOldBuild(failing.agent)
   let isDown = true
@@ -218,7 +222,7 @@ it('a recovery is carried out before the messages that came after it', LIMIT, as
   expect(heardBy(played)).toEqual(['one', 'two', 'three'])
 })
 
-it('a reset of a history that no worker can replay keeps what came before a rollback, and after it, in its order', LIMIT, async () => {
+it('a reset of a history that no worker can replay keeps the order of requests before and after a rollback', LIMIT, async () => {
   const played = await beforeTheOutage()
   const { version: checkpoint } = await played.session.checkpoint('before two')
   await (await played.session.send('two')).result(TIMEOUT)

@@ -55,7 +55,7 @@ async function pausedBeforeRecovery(session: SessionHandle): Promise<{ state: Se
 }
 
 describe.concurrent('a session that is paused', () => {
-  it('during a model call records the answer, and runs its calls once it is unpaused', async () => {
+  it('a session that is paused during a model call records the answer, and runs its calls once it is unpaused', async () => {
     const door = gate()
     const { id, session, count } = player.play(here.pawl, {
       async model(request, ctx) {
@@ -84,7 +84,7 @@ describe.concurrent('a session that is paused', () => {
     expect(ofType(await eventsOf(session), 'session_unpaused')).toMatchObject([{ by: 'bob' }])
   })
 
-  it('during a call lets it finish, and starts none of the calls that follow', async () => {
+  it('a session that is paused during a call lets it finish, and starts none of the calls that follow', async () => {
     const door = gate()
     const { session, count } = player.play(here.pawl, {
       model: inOrder([use('put', 'a'), use('put', 'b')], 'done'),
@@ -102,7 +102,7 @@ describe.concurrent('a session that is paused', () => {
     expect(count('put')).toBe(2)
   })
 
-  it('while it is idle accepts messages, and one run answers them once it is unpaused', async () => {
+  it('a session that is paused while idle accepts messages, and one run answers them once it is unpaused', async () => {
     const { session, requests } = player.play(here.pawl, { model: (request) => saidIn(request).join(', ') })
     await (await session.send('one')).result(TIMEOUT)
     await session.pause()
@@ -114,7 +114,7 @@ describe.concurrent('a session that is paused', () => {
     expect(await third.result(TIMEOUT)).toMatchObject({ run: 2, text: 'one, two, three' })
   })
 
-  it('a session that is paused says that it is already paused, or not paused, and records nothing', async () => {
+  it('a repeated pause or unpause is reported as such, and records nothing', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result(TIMEOUT)
     expect(await session.unpause({ by: 'ann' })).toEqual({ already: true })
@@ -190,7 +190,7 @@ describe.concurrent('a session that is paused', () => {
     expect(rows.recoveries.at(-1)).toMatchObject({ strategy: 'continue_run', outcome: 'completed', details: { automatic: true } })
   })
 
-  it('while it waits for a recovery ends its run without another model call if a message’s deadline passes meanwhile', async () => {
+  it('a session that is paused while it waits for a recovery ends its run if a message’s deadline passes meanwhile', async () => {
     const { id, session, requests } = patient.play(here.pawl, {
       model() {
         throw new ModelError('overloaded_error', 'overloaded', { retryable: true })
@@ -265,7 +265,7 @@ describe.concurrent('a pause', () => {
     await until('it is closed', async () => (await session.state()).status === 'closed')
   })
 
-  it('a pause makes a close wait for what it holds up, and for nothing else', async () => {
+  it('a close waits only for the work that a pause holds up', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result(TIMEOUT)
     await session.pause()

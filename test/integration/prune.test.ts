@@ -150,7 +150,7 @@ describe('pruning keeps', () => {
     expect(await (await open.session.send('again')).result({ timeout: 30_000 })).toMatchObject({ run: 2 })
   })
 
-  it('pruning keeps everything in a dry run, which counts exactly what a real one then moves and deletes', async () => {
+  it('a dry run of pruning changes nothing, and counts exactly what a real run then moves and deletes', async () => {
     const big = player.play(here.pawl, {
       model: (request) => (answersIn(request) % 2 === 0 ? [use('put', 'it')] : 'done'),
       put: () => BIG,
@@ -182,7 +182,7 @@ describe('pruning keeps', () => {
     await here.pawl.erase(open.id, { by: 'ops', force: true })
   })
 
-  it('a closed session that is just being reopened', async () => {
+  it('pruning keeps a closed session that is just being reopened', async () => {
     const { id } = await closed('one')
     await schema.age([id], 100)
     // As its workflow does when it reads the stored events.
@@ -194,7 +194,7 @@ describe('pruning keeps', () => {
 })
 
 describe('batches', () => {
-  it('batches stop when they are told to, and the next pruning does the rest', async () => {
+  it('pruning stops between batches when it is told to, and the next pruning does the rest', async () => {
     const ids = await Promise.all(Array.from({ length: 5 }, async (_, n) => (await closed(`message ${n}`)).id))
     await schema.age(ids, 100)
     const stop = new AbortController()
@@ -207,7 +207,7 @@ describe('batches', () => {
     expect(await here.pawl.prune({ olderThan: '90d', batch: 2 })).toMatchObject({ sessions: 3, stopped: false })
   })
 
-  it('batches skip a session whose row is locked, and the next pruning prunes it', async () => {
+  it('pruning skips a session whose row is locked, and the next pruning prunes it', async () => {
     const [held, free] = await Promise.all([closed('held'), closed('free')])
     await schema.age([held.id, free.id], 100)
     const holder = await schema.connection()
@@ -224,7 +224,7 @@ describe('batches', () => {
     expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
   })
 
-  it('batches hold up no other work: other sessions are stored while a batch is in the middle of its transaction', async () => {
+  it('pruning delays no other work: other sessions are stored while a batch is in the middle of its transaction', async () => {
     const [old, busy] = await Promise.all([closed('old'), talked('busy')])
     await schema.age([old.id], 100)
     const holder = await schema.connection()
@@ -307,7 +307,7 @@ describe('pruning with', () => {
     await here.pawl.prune({ olderThan: '90d' })
   })
 
-  it('a client that has no side store is refused, too', async () => {
+  it('pruning is refused for a client without a side store', async () => {
     const without = await here.connect({ postgres: false })
     await expect(without.prune({ olderThan: '90d' })).rejects.toMatchObject({ code: 'no_store' })
   })

@@ -228,7 +228,7 @@ describe('the query commands', () => {
     expect(rest).toEqual(events.slice(1))
   })
 
-  it('all accept the id of one session in the same place', async () => {
+  it('all commands about one session accept its id in the same place', async () => {
     expect(await json(['errors', 'looked'])).toMatchObject([{ attempt: 1, message: 'not yet' }])
     expect(await json(['tools', 'looked'])).toMatchObject([{ sessionId: 'looked', tool: 'look' }])
     expect(await json(['usage', 'looked', '--by', 'session'])).toMatchObject([{ key: 'looked' }])
@@ -307,7 +307,7 @@ describe('the query commands', () => {
     ['an invalid time', ['usage', '--since', 'yesterday'], "Use an age such as '2h'"],
     ['no store', ['sessions'], 'no_store'],
     ['a folder in which nothing runs', ['sessions', '--data', 'elsewhere'], 'dev_not_running'],
-  ])('%s: say so on standard error, with exit code 1', async (_, args, says) => {
+  ])('a query command about %s says what is wrong on standard error, and exits with 1', async (_, args, says) => {
     const ended = await run(args, says === 'no_store' ? { DATABASE_URL: '' } : {})
     expect(ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(says) })
     expect(ended.stderr).not.toMatch(/\n\s+at /)
@@ -412,7 +412,7 @@ describe('the commands that act on a session', () => {
     ['an unknown session', ['resume', 'nobody-to-show'], 'session_not_found'],
     ['an interrupt of an unknown session', ['interrupt', 'nobody-to-show'], 'session_not_found'],
     ['a message to an unknown session that names no agent', ['send', 'nobody-to-show', 'hello'], 'no_agent'],
-  ])('%s: refused with exit code 1', async (_, args, says) => {
+  ])('a command with %s is refused with exit code 1', async (_, args, says) => {
     expect(await run([...args, '--task-queue', here.taskQueue])).toMatchObject({
       code: 1,
       stdout: '',

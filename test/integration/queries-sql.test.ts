@@ -157,7 +157,7 @@ describe('docs/sql.md', () => {
     expect(queries).toHaveLength(21)
   })
 
-  it('1, 9: shows what is running, waiting or in error, and whose events have not been stored for minutes', async () => {
+  it('SQL questions 1 and 9 show what is running, waiting or in error, and whose events have not been stored for minutes', async () => {
     await settle(open('failed'), 'fail')
     await open('waits').send('refund')
     await open('runs').send('hold')
@@ -177,7 +177,7 @@ describe('docs/sql.md', () => {
     expect(await ask(9)).toMatchObject([{ session_id: 'runs', status: 'running' }])
   })
 
-  it('2: shows what happened in a session', async () => {
+  it('SQL question 2 shows what happened in a session', async () => {
     const session = open('told')
     await settle(session, 'note')
     const events = await eventsOf(session)
@@ -186,13 +186,13 @@ describe('docs/sql.md', () => {
     expect(rows[1]).toMatchObject({ type: 'message_received', event: expect.stringContaining('"content":"note"') })
   })
 
-  it('3: shows which effects are unknown', async () => {
+  it('SQL question 3 shows which effects are unknown', async () => {
     await settle(open('wired'), 'wire')
     const rows = await answerOf(3, (found) => found.length >= 1)
     expect(rows).toMatchObject([{ session_id: 'wired', call_id: 't_1_1_0', tool: 'wire', input: { what: 'wire' }, attempt: 1 }])
   })
 
-  it('4: shows what a customer cost', async () => {
+  it('SQL question 4 shows what a customer cost', async () => {
     await settle(open('acme-1', ['customer:acme']), 'note')
     await settle(open('acme-2', ['customer:acme', 'vip']), 'hello')
     const rows = await answerOf(4, ([sum]) => Number(sum?.model_calls) >= 3, { tag: 'customer:acme' })
@@ -202,7 +202,7 @@ describe('docs/sql.md', () => {
     expect(await ask(4, { tag: 'customer:none' })).toMatchObject([{ sessions: '0', model_calls: '0', usd: null }])
   })
 
-  it('5: shows what has failed, by context', async () => {
+  it('SQL question 5 shows what has failed, by context', async () => {
     await settle(open('stumbled'), 'stumble')
     const rows = await answerOf(5, (found) => found.some(({ error }) => error === 'overloaded_error'))
     expect(rows.find(({ error }) => error === 'overloaded_error')).toMatchObject({
@@ -214,7 +214,7 @@ describe('docs/sql.md', () => {
     })
   })
 
-  it('6: shows how long tools take', async () => {
+  it('SQL question 6 shows how long tools take', async () => {
     await settle(open('timed'), 'note')
     const rows = await answerOf(6, (found) => found.some(({ tool }) => tool === 'note'))
     const note = rows.find(({ tool }) => tool === 'note')
@@ -222,7 +222,7 @@ describe('docs/sql.md', () => {
     expect(Number(note?.p95_ms)).toBeGreaterThanOrEqual(Number(note?.p50_ms))
   })
 
-  it('7: shows who approved what', async () => {
+  it('SQL question 7 shows who approved what', async () => {
     const session = open('approved')
     const run = await session.send('refund')
     const request = await until('approval is asked for', async () => ofType(await eventsOf(session), 'approval_requested')[0])
@@ -242,7 +242,7 @@ describe('docs/sql.md', () => {
     ])
   })
 
-  it('8: shows what was rolled back, and which effects remain', async () => {
+  it('SQL question 8 shows what was rolled back, and which effects remain', async () => {
     const session = open('moved')
     await settle(session, 'hello')
     await settle(session, 'note')
@@ -263,7 +263,7 @@ describe('docs/sql.md', () => {
     ])
   })
 
-  it('8: does not list effects that did not happen or were undone', async () => {
+  it('SQL question 8 does not list effects that did not happen or were undone', async () => {
     const wired = open('undone')
     await settle(wired, 'wire')
     await wired.rollback({ run: 1 })
@@ -281,7 +281,7 @@ describe('docs/sql.md', () => {
     ])
   })
 
-  it('10: shows tokens and dollars per day, by agent, and agrees with the client', async () => {
+  it('SQL question 10 shows tokens and dollars per day, by agent, and agrees with the client', async () => {
     await settle(open('spent'), 'hello')
     const sumOf = (rows: Record<string, unknown>[], of: string): number => rows.reduce((all, row) => all + Number(row[of]), 0)
     // Events of earlier tests may still be on their way: ask both until they agree.
@@ -295,7 +295,7 @@ describe('docs/sql.md', () => {
     expect(sumOf(rows, 'usd')).toBeGreaterThan(0)
   })
 
-  it('11: shows which call had an effect, by the call’s key or by the effect’s id', async () => {
+  it('SQL question 11 shows which call had an effect, by the call’s key or by the effect’s id', async () => {
     await settle(open('effective'), 'note')
     const call = await until(
       'the call is stored',
@@ -307,7 +307,7 @@ describe('docs/sql.md', () => {
     expect(byEffect.map(({ session_id }) => session_id)).toContain('effective')
   })
 
-  it('12 to 15, 17, 18: report failures as the client does', async () => {
+  it('SQL questions 12 to 15, 17 and 18 report failures as the client does', async () => {
     const session = open('stubborn')
     await settle(session, 'fail')
     await session.recover({ strategy: 'continue_run', by: 'ann' })
@@ -349,7 +349,7 @@ describe('docs/sql.md', () => {
     expect(await ask(18)).toContainEqual(expect.objectContaining({ session_id: 'stubborn', code: 'bad_request', errors: '2' }))
   })
 
-  it('16: shows what the runs of an agent returned', async () => {
+  it('SQL question 16 shows what the runs of an agent returned', async () => {
     const session = here.pawl.session('classified', { agent: classifier })
     const { output } = await (await session.send('refund')).result({ timeout: 30_000 })
     expect(output).toEqual({ topic: 'refund', urgent: false, orders: [] })
@@ -367,7 +367,7 @@ describe('docs/sql.md', () => {
     ])
   })
 
-  it('19 to 21: show checkpoints with plan and spend, unfinished plans and open steps, as lists and status do', async () => {
+  it('SQL questions 19 to 21 show checkpoints with plan and spend, unfinished plans and open steps, as lists and status do', async () => {
     const session = here.pawl.session('planned', { agent: 'planner' }) as SessionHandle
     await settle(session, 'go')
     const rows = await answerOf(20, (found) => found.some(({ session_id }) => session_id === 'planned'))

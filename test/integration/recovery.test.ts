@@ -371,7 +371,7 @@ describe('a refused recovery of a session that is not in error', () => {
       ({ message }: Error) => message,
     )
 
-  it('suggests to answer the newest message again', async () => {
+  it('a refused recovery suggests answering the newest message again', async () => {
     const { session } = player.play(here.pawl, {})
     await (await session.send('one')).result({ timeout: 20_000 })
     await expect(session.recover({ strategy: 'abandon' })).rejects.toMatchObject({ code: 'not_in_error' })

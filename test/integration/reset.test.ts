@@ -73,7 +73,7 @@ describe('a session whose workflow is reset', () => {
     await expectOneStory(session)
   })
 
-  it('during an external body does not enter it again, and calls verify once its time is up', async () => {
+  it('a session reset during an external body does not enter it again, and calls verify once its time is up', async () => {
     const entered = gate()
     let entries = 0
     const wire = defineTool({

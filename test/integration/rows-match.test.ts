@@ -39,7 +39,7 @@ async function aSession(): Promise<string> {
   return id
 }
 
-it('a sound session matches in every table', async () => {
+it('the rows of a sound session match its events in every table', async () => {
   const { events, state, rows } = await rowsMatchEvents(here.stack, await aSession())
   expect(state).toMatchObject({ status: 'idle', run: 2 })
   expect(rows.events).toHaveLength(events.length)
@@ -57,7 +57,7 @@ async function say({ session }: Pick<Played, 'session'>, text: string): Promise<
 const effects: Scene['model'] = ({ messages }) =>
   typeof messages.at(-1)?.content === 'string' ? [use('put', 'it'), use('look', 'here')] : 'done'
 
-it('a session that was rolled back matches, with what it left in the archive, and so does a fork of it', async () => {
+it('the rows of a rolled-back session match its events, including the archive, and so do those of its fork', async () => {
   const played = player.play(here.pawl, { model: effects })
   for (const text of ['one', 'two', 'three']) await say(played, text)
   await played.session.rollback({ run: 2, by: 'ann', reason: 'too far' })
@@ -74,7 +74,7 @@ it('a session that was rolled back matches, with what it left in the archive, an
   await rowsMatchEvents(here.stack, played.id)
 })
 
-it('a session whose run was restarted matches', async () => {
+it('the rows of a session whose run was restarted match its events', async () => {
   let fails = true
   const played = player.play(here.pawl, {
     model: (request) => {
@@ -93,7 +93,7 @@ it('a session whose run was restarted matches', async () => {
   expect(rows.archived_messages).toMatchObject([{ why: 'restarted' }, { why: 'restarted' }])
 })
 
-it('a session that continues after its workflow was closed, or terminated in the middle of a call, matches', async () => {
+it('the rows of a session match its events after its workflow was closed, or terminated in the middle of a call', async () => {
   const held = gate()
   const played = player.play(here.pawl, {
     model: effects,
@@ -114,7 +114,7 @@ it('a session that continues after its workflow was closed, or terminated in the
   expect(rows.recoveries.map(({ kind }) => kind)).toContain('session_resumed')
 })
 
-it('a session that waits for a person matches, and still does after the decision', async () => {
+it('the rows of a session that waits for a person match its events, before and after the decision', async () => {
   const { session, id } = asker.play(here.pawl, {
     model: inOrder([use('pay', 'rent', 5), use('pay', 'tax', 6), use('wire', 'it'), use('look', 'here')], 'done'),
     body: (tool) => {
@@ -157,7 +157,7 @@ it.each([
     "insert into pawl.stray_events (session_id, epoch, seq, prev, digest, json) values ($1, 'other', 1, '', 'x', '{}')",
   ],
   ['commits with a hole', 'update pawl.commits set last_seq = last_seq - 1 where session_id = $1'],
-])('%s is noticed', async (_what, sql) => {
+])('the comparison of rows and events notices %s', async (_what, sql) => {
   const id = await aSession()
   await rowsMatchEvents(here.stack, id)
   const { rowCount } = await client.query(sql, [id])

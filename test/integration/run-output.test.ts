@@ -130,7 +130,7 @@ describe.concurrent('an output that matches', () => {
     expect(played.requests[0]?.tools.at(-1)).toMatchObject({ name: 'submit_output', input_schema: { required: ['order', 'cents'] } })
   })
 
-  it('an output that matches is a call with a result in the transcript of the next run', async () => {
+  it('an output that matches appears in the transcript of the next run as a call with a result', async () => {
     const played = player.play(here.pawl, says(submit(GOOD), submit({ ...GOOD, cents: 7 })))
     await settle(played)
     expect(await settle(played, 'And seven cents.')).toMatchObject({ status: 'completed', run: 2, output: { cents: 7 } })
@@ -156,7 +156,7 @@ describe.concurrent('an output that matches', () => {
 })
 
 describe.concurrent('an answer that is not a valid output', () => {
-  it('an answer that is not a valid output goes back to the model with every issue, and the next answer may be right', async () => {
+  it('an answer that is not a valid output is returned to the model with every issue, and the next answer may be valid', async () => {
     const played = player.play(here.pawl, says(submit({ order: 'seven' }), submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
     const [, second] = played.requests
@@ -182,7 +182,7 @@ describe.concurrent('an answer that is not a valid output', () => {
     for (const request of played.requests.slice(1)) expect(lastContentOf(request)).toContain('cut off')
   })
 
-  it('an invalid output beside other calls: those are made, and the model has their results before it tries again', async () => {
+  it('the calls beside an invalid output are made, and the model has their results before it tries again', async () => {
     const played = player.play(here.pawl, says([use('put', 'money'), ...submit(GOOD)], submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
     expect(played.count('put')).toBe(1)
@@ -211,7 +211,7 @@ describe.concurrent('an answer that is not a valid output', () => {
 describe.concurrent('a run whose answers go back to the model', () => {
   const FOUR = [submit(BAD), 'done', submit(BAD), submit(BAD)] as const
 
-  it('a run whose answers go back to the model fails with invalid_output at the fourth, and reports the last problem', async () => {
+  it('a run fails with invalid_output at the fourth invalid output, and reports the last problem', async () => {
     const played = player.play(here.pawl, says(...FOUR, submit(GOOD)))
     expect(await settle(played)).toMatchObject({
       status: 'failed',
@@ -225,7 +225,7 @@ describe.concurrent('a run whose answers go back to the model', () => {
     expect(error).not.toHaveProperty('nextAttemptAt')
   })
 
-  it('a run whose answers go back to the model can be continued after that, and the model gets three more', async () => {
+  it('a run that failed with invalid_output can be continued, and the model gets three more attempts', async () => {
     const played = player.play(here.pawl, says(...FOUR, submit(BAD), submit(BAD), submit(BAD), submit(GOOD)))
     const run = await played.session.send('Refund order A7.')
     expect(await run.settled({ timeout: 30_000 })).toMatchObject({ status: 'failed', code: 'invalid_output' })
@@ -244,7 +244,7 @@ describe.concurrent('a run whose answers go back to the model', () => {
     expect(answersIn(played.requests.at(-1)!)).toBe(4)
   })
 
-  it('a run whose answers go back to the model fails at once on a refusal, which would not be shown to the model', async () => {
+  it('a run that requires an output fails at once if the model refuses to answer', async () => {
     const refused = { content: [], stopReason: 'refusal' as const }
     const played = player.play(here.pawl, says(refused))
     expect(await settle(played)).toMatchObject({ status: 'failed', code: 'invalid_output', reason: expect.stringContaining('refused') })

@@ -41,7 +41,7 @@ async function ledgerOf(session: SessionHandle) {
 const FOUR = [use('put', 'one'), use('look', 'two'), use('put', 'three'), use('wire', 'four')]
 
 describe('of the four calls of a turn', () => {
-  it('two are kept, one is skipped and one is redone if the next model call failed', async () => {
+  it('of a turn’s four calls, two are kept, one is skipped and one is redone if the next model call failed', async () => {
     const scene = failsAfter(FOUR)
     const threw = new Set(['three', 'four'])
     scene.put = ({ what }) => {
@@ -107,7 +107,7 @@ describe('of the four calls of a turn', () => {
     expect(ledger['t_1_1_3#2']?.key).toBe(ledger.t_1_1_3?.key)
   })
 
-  it('two are kept, one is skipped and one is redone if the deadline passed during the calls', async () => {
+  it('of a turn’s four calls, two are kept, one is skipped and one is redone if the deadline passed during the calls', async () => {
     const own = await deploy()
     try {
       const door = gate()

@@ -79,7 +79,7 @@ describe.concurrent('a message that interrupts', () => {
     expect(ofType(await eventsOf(session), 'turn_started').at(-1)?.takes).toEqual([waiting.messageId, steering.messageId])
   })
 
-  it('a message that interrupts interrupts once: the same message sent again changes nothing', async () => {
+  it('a message interrupts once: the same message sent again changes nothing', async () => {
     const doors = [gate(), gate()]
     const { session } = player.play(here.pawl, {
       model: (request, ctx) => doors[saidIn(request).length - 1]?.pass(ctx.signal).then(() => 'answered') ?? 'more',

@@ -189,7 +189,7 @@ describe.concurrent('close', () => {
     expect(ofType(events, 'session_resumed')).toHaveLength(1)
   })
 
-  it('during a run waits for the end of the run, and for messages that were sent before', async () => {
+  it('close during a run waits for the end of the run, and for messages that were sent before', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, {
       async model(request, ctx) {
@@ -208,7 +208,7 @@ describe.concurrent('close', () => {
     await until('the session is closed', async () => (await session.state()).status === 'closed')
   })
 
-  it('close happens by itself if a session receives no messages', async () => {
+  it('a session that receives no messages closes by itself', async () => {
     const { session, id } = player.play(here.pawl, {}, { idleTimeout: '300ms' })
     await (await session.send('one')).result({ timeout: 20_000 })
     await here.workflowEnded(id)

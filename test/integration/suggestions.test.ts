@@ -420,7 +420,7 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
 
 describe('a suggested command works in the situation that prints it', () => {
   it.each(Object.keys(SUGGESTIONS) as (keyof typeof SUGGESTIONS)[])(
-    '%s',
+    'the suggested command for %s works in the situation that prints it',
     async (name) => {
       await (SITUATIONS[name] ?? expect.fail(`no situation prints it`))()
     },

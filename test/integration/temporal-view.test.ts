@@ -114,7 +114,7 @@ describe('a session in Temporal’s view', () => {
     )
   })
 
-  it('a session in Temporal’s view has none with a codec, whose values are not encoded, unless the client wants them', async () => {
+  it('a session has no search attributes if there is a codec, which cannot encode them, unless the client wants them', async () => {
     const tag = `tag-${randomUUID()}`
     const attributesOf = async (searchAttributes?: boolean) => {
       const pawl = await here.connect({ dataConverter, ...(searchAttributes && { searchAttributes }) })

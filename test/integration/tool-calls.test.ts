@@ -347,7 +347,7 @@ describe('the calls of one turn', () => {
     ])
   })
 
-  it('all have their results shown to the model, even if there are many', async () => {
+  it('all calls of a turn have their results shown to the model, even if there are many', async () => {
     const many = Array.from({ length: 50 }, (_, n) => use('look', `number ${n}`, n))
     const played = player.play(here.pawl, { model: inOrder(many, 'done'), look: ({ n }) => n })
     await answered(played)

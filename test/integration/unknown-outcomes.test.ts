@@ -88,7 +88,7 @@ describe('verify', () => {
 })
 
 describe('a person says', () => {
-  it('a person says that it happened: the given result is used, and the call counts as done', async () => {
+  it('a person says that an unknown call happened: the given result is used, and the call counts as completed', async () => {
     const { run, session, entered, requests } = await left({ model: inOrder([use('post', 'a')], [use('post', 'a')]) })
     await pendingOf(run)
     await session.resolve('t_1_1_0', { happened: true, result: { id: 'po-1' } }, { by: 'ann', note: 'saw it in the books' })
@@ -125,7 +125,7 @@ describe('a person says', () => {
     })
   }
 
-  it('a person says to skip it: the model is told that the outcome is not known, and it stays unknown', async () => {
+  it('a person skips an unknown call: the model is told that the outcome is unknown, and it stays unknown', async () => {
     const { run, session, entered, requests } = await left({ model: inOrder([use('post', 'a')], [use('post', 'a')]) })
     await pendingOf(run)
     await session.resolve('t_1_1_0', 'skip', { by: 'ann', note: 'not worth it' })
@@ -144,7 +144,7 @@ describe('a person says', () => {
     expect((await foldedState(session)).unknown).toEqual({})
   })
 
-  it('a person says that it happened, with a result which does not match the output schema: it is refused with what is wrong', async () => {
+  it('a person’s result that does not match the output schema is refused with an explanation', async () => {
     const { run, session } = await left({
       model: once(['book', 'a']),
       body: () => {
@@ -165,7 +165,7 @@ describe('a person says', () => {
     expect(ofType(await eventsOf(session), 'tool_completed')).toMatchObject([{ value: { id: 'B-1' } }])
   })
 
-  it('a person says something twice, or nonsense: it is refused, and nothing changes', async () => {
+  it('a person’s decision that is repeated or malformed is refused, and nothing changes', async () => {
     const { run, session, entered } = await left({ model: once(['post', 'a']) })
     await pendingOf(run)
     const { seq } = await session.state()
@@ -189,7 +189,7 @@ describe('a person says', () => {
 })
 
 describe('the other calls of the turn', () => {
-  it('the other calls of the turn continue unless they are effects after the waiting one, and none is lost', async () => {
+  it('while a call waits for a person, the calls of its turn continue except later effects, and none is lost', async () => {
     const { run, session, entered, requests } = await left({
       model: once(['look', 'x'], ['post', 'a'], ['put', 'b'], ['look', 'y'], ['post', 'c']),
     })

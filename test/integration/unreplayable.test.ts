@@ -310,7 +310,7 @@ it('a decision that is made while no worker can replay the session is carried ou
   expect(played.entered()).toEqual(['pay rent'])
 })
 
-it('any number of decisions that the store does not have are carried out once', { timeout: 180_000 }, async () => {
+it('any number of unstored decisions in a history that no worker can replay are carried out once', { timeout: 180_000 }, async () => {
   const away = await startSlowProxy(inject('stack').databaseUrl)
   const asking = approvalStage()
   worker = await here.startWorker({ agents: [asking.agent], postgres: away.url })
@@ -334,7 +334,7 @@ it('any number of decisions that the store does not have are carried out once', 
   expect(played.entered().toSorted()).toEqual([...bills.map((bill) => `pay ${bill}`), 'peek last'].toSorted())
 })
 
-it('what was sent before a rollback and after it stays before and after it', { timeout: 180_000 }, async () => {
+it('messages before and after a rollback keep that order in a session that no worker can replay', { timeout: 180_000 }, async () => {
   const away = await startSlowProxy(inject('stack').databaseUrl)
   worker = await here.startWorker({ agents: [player.agent as Agent], postgres: away.url })
   const played = player.play(here.pawl, { model: () => 'hello' })
@@ -352,7 +352,7 @@ it('what was sent before a rollback and after it stays before and after it', { t
   expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked'))).toEqual(['one', 'three', 'four'])
 })
 
-it('several workers replace the execution once', { timeout: 180_000 }, async () => {
+it('several workers replace an execution that none can replay only once', { timeout: 180_000 }, async () => {
   worker = await here.startWorker({ agents: [player.agent as Agent] })
   const played = player.play(here.pawl, { model: () => 'hello' })
   await (await played.session.send('one')).result(TIMEOUT)
@@ -365,7 +365,7 @@ it('several workers replace the execution once', { timeout: 180_000 }, async () 
   expect(await recoveriesOf(played.id)).toHaveLength(1)
 })
 
-it('calls that are not stored are taken from the history', { timeout: 180_000 }, async () => {
+it('calls that are not stored are read from a history that no worker can replay', { timeout: 180_000 }, async () => {
   const store = await startSlowProxy(inject('stack').databaseUrl)
   worker = await here.startWorker({ agents: [player.agent as Agent], postgres: store.url })
   const played = player.play(here.pawl, {

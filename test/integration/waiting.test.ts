@@ -57,7 +57,7 @@ async function untilContinued(session: SessionHandle, again: () => Promise<unkno
 }
 
 describe('while a session waits', () => {
-  it('while a session waits, its run reports so, even when asked again, until a person has decided', async () => {
+  it('the run of a waiting session reports that it waits, even when asked again, until a person has decided', async () => {
     const { session } = asker.play(here.pawl, { model: inOrder([use('pay', 'a')], [use('pay', 'b')]) })
     const run = await session.send('go')
     const [first] = await pendingOf(run)
@@ -70,7 +70,7 @@ describe('while a session waits', () => {
     expect(await session.run(run.messageId).settled(TIMEOUT)).toMatchObject({ status: 'completed' })
   })
 
-  it('the list of sessions reports so too', async () => {
+  it('the list of sessions shows which of them wait', async () => {
     const { session, id } = asker.play(here.pawl, { model: once(['pay', 'a'], ['form', 'b']) })
     await pendingOf(await session.send('go'))
     expect(await here.pawl.sessions.get(id)).toMatchObject({ status: 'waiting', waiting: 2 })
@@ -78,7 +78,7 @@ describe('while a session waits', () => {
     await until('no call waits', async () => (await here.pawl.sessions.get(id)).waiting === 0)
   })
 
-  it('messages join the run once it continues', async () => {
+  it('messages to a waiting session join its run once it continues', async () => {
     const { session, requests } = asker.play(here.pawl, { model: once(['pay', 'a']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
@@ -116,7 +116,7 @@ describe('while a session waits', () => {
     expect(resultsIn(requests.at(-1)!)).toMatchObject([{ isError: false }, { isError: true }, { isError: false }, { isError: false }])
   })
 
-  it('the deadline of its run keeps running, even in the next execution', async () => {
+  it('the deadline of a waiting session’s run keeps running, even in the next execution', async () => {
     const { session, entered } = hurried.play(here.pawl, { model: inOrder('hi', [use('pay', 'a')]) })
     await nearlyFull(session)
     const run = await session.send('go')
@@ -169,7 +169,7 @@ describe('while a session waits', () => {
     expect(entries.map(({ attempt }) => attempt)).toEqual([1, 2])
   })
 
-  it('a refused regenerate changes nothing', async () => {
+  it('a regeneration that is refused while a session waits changes nothing', async () => {
     const lost = () => {
       throw new Error('lost')
     }
@@ -213,7 +213,7 @@ describe('while a session waits', () => {
     }
   })
 
-  it('an interrupt ends the run, and its requests can no longer be decided', async () => {
+  it('an interrupt ends the run of a waiting session, and its requests can no longer be decided', async () => {
     const { session, requests, entered } = asker.play(here.pawl, { model: inOrder([use('pay', 'a'), use('form', 'b')], 'ok') })
     const run = await session.send('go')
     const pending = await pendingOf(run)
@@ -231,7 +231,7 @@ describe('while a session waits', () => {
     ])
   })
 
-  it('a close waits for the run; a cancellation does not, and the session can be continued', async () => {
+  it('a close waits for a waiting run; a cancellation does not, and the session can be continued', async () => {
     const { session } = asker.play(here.pawl, { model: once(['pay', 'a']) })
     const run = await session.send('go')
     const digest = await digestOf(run, 't_1_1_0')
@@ -250,7 +250,7 @@ describe('while a session waits', () => {
     expect((await (await cancelled.session.send('again')).result(TIMEOUT)).text).toBe('fine')
   })
 
-  it('a rollback drops the requests that it waited for', async () => {
+  it('a rollback drops the requests that a session waited for', async () => {
     const { session, requests, entered } = asker.play(here.pawl, {
       model: (request) => (saidIn(request).at(-1) === 'pay' ? [use('pay', 'a')] : `heard ${saidIn(request).at(-1)}`),
     })
