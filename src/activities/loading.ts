@@ -12,7 +12,7 @@ import { numberText } from '../session/number-text.ts'
 /** How long to wait before reporting the cause to the workflow: a short wait, such as for a flush in progress, is not worth a report. */
 const REPORT_AFTER_MS = 10_000
 const BETWEEN_TRIES_MS = 500
-const NOT_YET = 'The session cannot be loaded yet: see the details of this failure.'
+const NOT_YET = 'The session cannot be loaded yet. See the details of this failure.'
 /** The interval of retries once the workflow knows the cause. */
 const RETRY_MS = 2_000
 

@@ -22,7 +22,7 @@ export function spendReporter(whose: 'attempt' | 'hook'): SpendReporter {
         throw new ToolError(message, { code: 'invalid_spend', retryable: false })
       }
       if (notes.length === SPEND_LIMITS.notes) {
-        const message = `One ${whose} reports at most ${SPEND_LIMITS.notes} costs: add them up.`
+        const message = `One ${whose} reports at most ${SPEND_LIMITS.notes} costs. Add them up.`
         throw new ToolError(message, { code: 'too_many_spends', retryable: false })
       }
       const { usd, tokens, note } = spent

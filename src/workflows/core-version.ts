@@ -11,7 +11,7 @@ export function coreVersionOf(
   newest: number = CORE_VERSION,
 ): number {
   const version = carried?.coreVersion ?? newestPatched(patched, newest)
-  if (version > newest) throw new Error(`pawl: this worker knows core ${newest}, but the session needs core ${version}: update the worker`)
+  if (version > newest) throw new Error(`pawl: this worker knows core ${newest}, but the session needs core ${version}. Update the worker.`)
   return version
 }
 

@@ -119,4 +119,4 @@ export function refuse(code: string, message: string): never {
   throw ApplicationFailure.nonRetryable(REFUSED, code, { message } satisfies UpdateRefusal)
 }
 
-const REFUSED = 'The session refused the request: see the details of this failure.'
+const REFUSED = 'The session refused the request. See the details of this failure.'

@@ -169,7 +169,7 @@ describe('with a payload codec, the raw histories', () => {
     expect(new Set(requested)).toEqual(new Set([...Object.values(UPDATES), SIGNALS.message, SIGNALS.interrupt, SIGNALS.close]))
     expect(new Set(refused.map((one) => one.split(' ')[0]))).toEqual(new Set(Object.values(UPDATES)))
     expect(new Set(failed)).toEqual(new Set(['AttemptThrew']))
-    expect(text).toContain('see the details of this failure')
+    expect(text).toContain('See the details of this failure')
     expectEncoded(text)
   })
 

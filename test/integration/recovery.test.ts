@@ -364,7 +364,7 @@ describe('two people at the same moment', () => {
 })
 
 describe('a refused recovery of a session that is not in error', () => {
-  const IDLE = 'The session is idle, not in error: there is nothing to recover.'
+  const IDLE = 'The session is idle and not in error, so there is nothing to recover.'
   const whyRefused = (session: SessionHandle): Promise<string> =>
     session.recover({ strategy: 'abandon' }).then(
       () => 'accepted',

@@ -247,7 +247,7 @@ describe('the output', () => {
       cause: new Error('Update failed', { cause: new Error('Decided before.') }),
     })
     expect(describeError(wrapped)).toBe('not_waiting: Decided before.')
-    const refused = new Error('The session refused the request: see the details of this failure.')
+    const refused = new Error('The session refused the request. See the details of this failure.')
     expect(describeError(new CliError('not_waiting', 'Decided before.', { cause: refused }))).toBe('not_waiting: Decided before.')
     expect(describeError(new TypeError('x is not a function'))).toContain('internal_error: x is not a function')
     vi.stubEnv('PAWL_DEBUG', '1')

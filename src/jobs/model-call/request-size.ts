@@ -36,7 +36,7 @@ const OVER = 1.05
 /** Agents for which this process has already logged a warning. */
 const warned = new Set<string>()
 const UNKNOWN =
-  'the window of a model is unknown, so conversations are compacted only when its provider refuses them: declare its contextWindow'
+  'the window of a model is unknown, so conversations are compacted only when its provider refuses a request. Declare its contextWindow.'
 
 /** Sizes a request of the agent. `volatile`: the text of its sections. */
 export function sizing(

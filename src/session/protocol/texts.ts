@@ -19,7 +19,7 @@ export function textProblem(text: unknown, kind: TextKind): string | undefined {
   if (typeof text !== 'string') return `\`${kind}\` must be a string.`
   const bytes = jsonBytes(text)
   if (bytes <= TEXT_BYTES[kind]) return undefined
-  return `\`${kind}\` has ${numberText(bytes)} bytes of JSON, and the limit is ${numberText(TEXT_BYTES[kind])}: shorten it.`
+  return `\`${kind}\` has ${numberText(bytes)} bytes of JSON, and the limit is ${numberText(TEXT_BYTES[kind])}. Shorten it.`
 }
 
 const ELLIPSIS = '…'

@@ -24,7 +24,7 @@ export async function loadWorkerModule(path: string): Promise<WorkerDefinition> 
   if (!found) {
     throw new DeclarationError(
       'no_agents',
-      `${file} exports no agents: export default defineWorker({ agents: [ … ] }), an agent, a list of agents, or \`agents\`.`,
+      `${file} exports no agents. Export \`defineWorker({ agents: [ … ] })\`, an agent or a list of agents by default, or export \`agents\`.`,
     )
   }
   return checkAgents(found, 'defineWorker')

@@ -261,11 +261,11 @@ export function keepExecutors(options: ExecutorsOptions): Executors {
 
 const newTeam = (): Team => ({ backoff: startBackoff(RESPAWN_MS), failures: 0, deathsWhileLoading: 0 })
 
-const stopping = (): WorkerError => new WorkerError('worker_stopping', 'The worker is shutting down: start another one.')
+const stopping = (): WorkerError => new WorkerError('worker_stopping', 'The worker is shutting down. Start another one.')
 
 function diesLoading({ module, memoryMb }: ExecutorsOptions, times: number, signal: string): WorkerError {
   const advice = memoryMb === undefined ? '' : ` It may need more than the ${memoryMb} MB of executorMemory.`
-  const text = `${basename(module)} took its process down (${signal}) while it loaded, ${times} times in a row: see its error output.${advice}`
+  const text = `${basename(module)} took its process down (${signal}) while it loaded, ${times} times in a row. See its error output.${advice}`
   return new WorkerError('module_dies', text)
 }
 

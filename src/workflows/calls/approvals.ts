@@ -76,11 +76,11 @@ export function checkDecision(session: Session | undefined, request: ApproveRequ
   const { callId, digest } = request
   const call = waitingCall(session, callId, 'awaiting_approval')
   const isDue = session.alarms.due.call(call) || (now !== undefined && dueAt(now).call(call))
-  if (isDue) refuse('approval_expired', `The request to approve ${callId} has expired: the call can no longer be approved or denied.`)
+  if (isDue) refuse('approval_expired', `The request to approve ${callId} has expired. The call can no longer be approved or denied.`)
   if (digest !== call.asked?.digest) {
     refuse(
       'digest_mismatch',
-      `The digest does not match the arguments of ${callId} (${call.asked?.digest}): read the arguments again, then decide.`,
+      `The digest does not match the arguments of ${callId} (${call.asked?.digest}). Read the arguments again, then decide.`,
     )
   }
 }
@@ -124,7 +124,7 @@ function heedHooks(
   issue(journal, { ...whereOf(run, call), input, resolution: newResolution }, newResolution)
   refuse(
     'changed_by_hook',
-    `A hook has changed these arguments, and approval of ${call.callId} is requested again: read them, then decide.`,
+    `A hook has changed these arguments, and approval of ${call.callId} is requested again. Read them, then decide.`,
   )
 }
 
@@ -152,7 +152,7 @@ export function checkResolution(session: Session | undefined, request: ResolveRe
   if (isObject(resolution) && resolution.happened) checkJson(resolution.result, 'result')
   if (!session) return
   const { state } = session.journal
-  if (!unknownOf(state, callId)) refuse('not_unknown', `The outcome of ${nameOf(callId)} is not unknown: there is nothing to resolve.`)
+  if (!unknownOf(state, callId)) refuse('not_unknown', `The outcome of ${nameOf(callId)} is known, so there is nothing to resolve.`)
   const waits = state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution')
   if (!waits && (resolution === 'retry' || resolution === 'skip')) {
     refuse(
@@ -232,7 +232,7 @@ export async function answer(session: Session, request: AnswerRequest): Promise<
   const checked = await asking(() =>
     pacing.schedule({ ...inputOf({ journal, run: open.run }, call), ...eventsOf(journal), result }, checkAnswer),
   )
-  if (checked.kind === 'not_served') refuse('agent_not_served', `No worker serves the tool "${call.tool}" at the moment: try again.`)
+  if (checked.kind === 'not_served') refuse('agent_not_served', `No worker currently serves the tool "${call.tool}". Try again.`)
   if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not match the tool's output schema. ${checked.message}`)
   checkAnswerRequest(session, request)
   journal.append({ type: 'answer_received', ...whereOf(open.run, open.call), ...textOf(request, 'by') })
@@ -269,7 +269,7 @@ async function resolveWith(session: Session, callId: string, given: Json): Promi
   if (admission.as === 'replay')
     refuse(
       'already_completed',
-      `${admission.of} has already completed the call with these arguments: deny this call, or change the arguments.`,
+      `${admission.of} has already completed the call with these arguments. Deny this call, or change the arguments.`,
     )
   return { resolution, hooks, input }
 }
@@ -291,9 +291,8 @@ export function askToResolve(
 
 /** The call's resolution in a worker's answer. */
 export function resolutionIn(resolved: ResolveToolResult, { resolution: before }: CallState): Resolution {
-  if (resolved.kind === 'stale_watermark') return refuse('stale_watermark', 'The events of the session could not be read back: try again.')
-  if (resolved.kind === 'not_served')
-    return refuse('agent_not_served', `No worker serves the tool "${before.tool}" at the moment: try again.`)
+  if (resolved.kind === 'stale_watermark') return refuse('stale_watermark', 'The events of the session could not be read back. Try again.')
+  if (resolved.kind === 'not_served') return refuse('agent_not_served', `No worker currently serves the tool "${before.tool}". Try again.`)
   return inPlaceOf(before, resolved.resolution)
 }
 
@@ -305,7 +304,7 @@ async function asking<T>(activity: () => Promise<T>): Promise<T> {
     const lost = whyLost(error)
     return refuse(
       'agent_not_served',
-      `No worker could check the request (${lost.how === 'cancelled' ? 'cancelled' : lost.message}): try again.`,
+      `No worker could check the request (${lost.how === 'cancelled' ? 'cancelled' : lost.message}). Try again.`,
     )
   }
 }
@@ -357,9 +356,9 @@ function decidedBy(request: { by?: string; note?: string }): { decidedBy?: strin
 
 function checkJson(value: unknown, name: string): void {
   if (value === undefined) refuse('invalid_request', `\`${name}\` is missing.`)
-  if (isTooDeep(value)) refuse('invalid_request', `\`${name}\` is nested too deep: flatten it.`)
+  if (isTooDeep(value)) refuse('invalid_request', `\`${name}\` is nested too deep. Flatten it.`)
   if (jsonBytes(value) > MAX_INPUT_BYTES)
-    refuse('invalid_request', `\`${name}\` has more than ${numberText(MAX_INPUT_BYTES)} bytes of JSON: shorten it.`)
+    refuse('invalid_request', `\`${name}\` has more than ${numberText(MAX_INPUT_BYTES)} bytes of JSON. Shorten it.`)
 }
 
 /** Shows a client's value in a refusal. The value may be of any type and size. */

@@ -69,7 +69,7 @@ export async function openSession(start: Start, early: unknown[], opening: Execu
   if (!loaded.found) early.unshift(...requests.flatMap(({ name, details }) => (name === SIGNALS.message ? [details] : [])))
   if (isGone(loaded) && start.mustExist && early.length === 0) {
     return {
-      refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}": check the id.` },
+      refused: { code: 'session_not_found', reason: `There is no session "${sessionIdOf(workflowInfo().workflowId)}". Check the id.` },
     }
   }
   if (loaded.found) {

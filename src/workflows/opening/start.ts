@@ -9,7 +9,7 @@ export function readStart(raw: unknown): Start {
   const sessionId = sessionIdOf(workflowId)
   if (!isSessionId(sessionId) || workflowIdOf(sessionId) !== workflowId) {
     throw ApplicationFailure.nonRetryable(
-      `The workflow id "${workflowId}" is not a session's: start a session as "${workflowIdOf('<session id>')}", the id of 1 to 200 of [A-Za-z0-9._:/@-].`,
+      `The workflow id "${workflowId}" is not a session's. Start a session as "${workflowIdOf('<session id>')}", with an id of 1 to 200 of [A-Za-z0-9._:/@-].`,
       'invalid_session_id',
     )
   }

@@ -23,7 +23,7 @@ export async function readFor<R extends { kind: string }>(read: () => Promise<R 
     if (!isUnreadable(answer)) return answer
     const { reason } = answer
     if (ask === ASKS)
-      return refuse('stale_watermark', `The events of the session could not be read back: ${reason ? `${reason}. Try` : 'try'} again.`)
+      return refuse('stale_watermark', `The events of the session could not be read back${reason ? `: ${reason}` : ''}. Try again.`)
   }
 }
 

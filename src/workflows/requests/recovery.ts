@@ -28,7 +28,7 @@ export function checkIsInError(state: SessionState): void {
   const { status, error } = state
   if (status === 'error' && error) return
   const instead = status === 'idle' && isRepeatable(state) ? 'Send a message, or regenerate the newest answer.' : INSTEAD[status]
-  refuse('not_in_error', `The session is ${status}, not in error: there is nothing to recover. ${instead}`)
+  refuse('not_in_error', `The session is ${status} and not in error, so there is nothing to recover. ${instead}`)
 }
 
 /** Whether `regenerate` would accept the newest run: its answer is part of the session, and the outcomes of all its effects are known. */

@@ -24,7 +24,7 @@ describe('a session that cannot be read yet', () => {
   })
 
   it('a session that cannot be read yet is refused without a reason if a worker of an earlier build gave none', async () => {
-    const message = expect.stringContaining('could not be read back: try again.')
+    const message = expect.stringContaining('could not be read back. Try again.')
     await expect(readFor(async () => ({ kind: 'stale_watermark' }))).rejects.toMatchObject({ details: [{ message }] })
   })
 

@@ -10,7 +10,7 @@ import { defined } from '../../../session/defined.ts'
  * Errors of user code go into a failure's details, which the user's converter and codecs encode. Types, messages and stacks are plain text
  * for the server and for everyone who can read histories.
  */
-const THREW = 'The attempt threw: see the details of this failure.'
+const THREW = 'The attempt threw an error. See the details of this failure.'
 
 /** The failure for an outcome. Records a failed attempt before Temporal gets the failure. */
 export async function failureOf(outcome: Exclude<JobOutcome, { kind: 'answered' }>, lease: Lease): Promise<ApplicationFailure> {
@@ -89,7 +89,7 @@ export function noExecutorAccepted({ ticket }: JobOrder): ApplicationFailure {
   return ApplicationFailure.create({
     type: 'NotServed',
     nonRetryable: false,
-    message: `No executor accepted ${nameOfSubject(ticket.subject)}: each one died or froze first. pawl retries it.`,
+    message: `No executor accepted ${nameOfSubject(ticket.subject)}, because each one died or froze first. pawl retries it.`,
     nextRetryDelay: 1_000,
   })
 }

@@ -82,10 +82,11 @@ export function startHealing({ client, taskQueue, logger, afterMs, notes }: Heal
     const { workflowId, executionId } = suspect
     const successor = await startSuccessor(suspect, broken)
     const about = { session: sessionIdOf(workflowId), execution: executionId, successor }
-    logger.warn(about, 'no worker has completed a workflow task for too long: its session continues in a new execution')
+    logger.warn(about, 'no worker has completed the workflow task of an execution for too long, so its session continues in a new one')
     isBuildBroken = (await outcomeOf({ workflowId, executionId: successor })) === 'failed'
     if (isBuildBroken) {
-      const message = 'this build fails new executions, too: no further session continues in a new execution until the worker is replaced'
+      const message =
+        'this build fails new executions, too, so no further session continues in a new execution until the worker is replaced'
       logger.error({ ...about, reason: broken.reason }, message)
     }
   }

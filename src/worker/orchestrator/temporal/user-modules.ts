@@ -35,5 +35,5 @@ async function load(path: string, name: 'dataConverter' | 'interceptors'): Promi
   const inner = exported.default as Record<string, unknown> | undefined
   const found = exported[name] ?? inner?.[name] ?? inner
   if (found !== null && typeof found === 'object') return found
-  throw new WorkerError('module_failed', `${file} exports neither \`${name}\` nor a default: export the object that the option names.`)
+  throw new WorkerError('module_failed', `${file} exports neither \`${name}\` nor a default. Export the object that the option names.`)
 }
