@@ -24,7 +24,7 @@ export function describeError(error: unknown): string {
 }
 
 /** Matches a message that only refers to the failure's details, which `error` already includes. */
-const REFERS = /see the details of this failure\.$/
+const REFERS = /see the details of this failure\.$/i
 
 /** The innermost cause: wrappers ("Workflow Update failed") say less. */
 function rootOf(error: unknown): unknown {

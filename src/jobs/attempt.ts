@@ -96,7 +96,7 @@ export function failedAttempt(
   }
 }
 
-/** An error that pawl itself made, such as a provider's refusal, needs no stack: because its message says what to do. */
+/** An error that pawl itself made, such as a provider's refusal, needs no stack, because its message says what to do. */
 function stackFor(error: unknown): string | undefined {
   const stack = stackOf(error)
   return stack?.hasOwn || !(error instanceof PawlError) ? stack?.text : undefined

@@ -4,12 +4,12 @@ import { anthropic } from '../../src/models/index.ts'
 
 const accountOf = (apiKey: string, baseURL = 'https://api.example') => anthropic('claude-sonnet-5-5', { apiKey, baseURL }).account ?? ''
 
-it('differs by key and by address, and is the same for all models that share both', () => {
+it('the account of a Claude model depends only on its key and address', () => {
   const accounts = [accountOf('sk-one'), accountOf('sk-two'), accountOf('sk-one', 'https://proxy.example')]
   expect(new Set(accounts).size).toBe(3)
   expect(anthropic('claude-opus-4-8', { apiKey: 'sk-one', baseURL: 'https://api.example' }).account).toBe(accounts[0])
 })
 
-it('does not contain the key', () => {
+it('the account of a Claude model does not contain the key', () => {
   expect(accountOf('sk-one')).toMatch(/^[0-9a-f]{12}$/)
 })

@@ -53,7 +53,7 @@ const TABLES = [LISTS, TALKING, DECIDING, CONTINUING, GOING_BACK]
 const TABLE_FILES = ['lists.ts', 'talking.ts', 'deciding.ts', 'continuing.ts', 'going-back.ts']
 
 describe('all commands', () => {
-  it('all commands are a row of a table, or have a file each, which bears their name', () => {
+  it('each command is a row of a table, or has a file with its name', () => {
     const files = readdirSync(new URL('../../src/cli/commands', import.meta.url))
     const inTables = TABLES.flat().map((command) => command().name())
     const others = commands.map((command) => command.name()).filter((name) => !inTables.includes(name))
@@ -135,7 +135,7 @@ describe('a suggested command', () => {
     expect(withPlaces('Run `pawl doctor`, or `npm test`.')).toMatch(/^Run `pawl doctor --task-queue prod .*`, or `npm test`\.$/)
   })
 
-  it('a suggested command is as short as ever if the command line names none', () => {
+  it('a suggested command has no additional options if the command line names none', () => {
     placeOf('status')
     expect(here('pawl doctor')).toBe('pawl doctor')
     expect(withPlaces('Run `pawl worker <module>`.')).toBe('Run `pawl worker <module>`.')

@@ -88,7 +88,7 @@ describe('what a chat shows of a session', () => {
     expect(linesOf({ type: 'tool_completed', ...call, attempt: 3, value: 'done' })).toEqual(['  ← refund_order (attempt 3) done'])
   })
 
-  it('what a chat shows of a session says that a replayed call was not repeated', () => {
+  it('a chat says that a replayed call was not repeated', () => {
     expect(linesOf({ type: 'tool_completed', ...call, attempt: 1, replayOf: 't_1_0_0' })[0]).toContain('not repeated')
   })
 
@@ -111,7 +111,7 @@ describe('what a chat shows of a session', () => {
     expect(linesOf({ type: 'message_received', messageId: 'other', content: 'hi' })).toEqual(['you › hi'])
   })
 
-  it('what a chat shows of a session names failed attempts, unknown outcomes and errors', () => {
+  it('a chat shows failed attempts, unknown outcomes and errors', () => {
     const error = { attempt: 2, class: 'WorkerDied', message: 'the process was killed', retryable: true }
     expect(linesOf({ type: 'tool_attempt_failed', ...call, error })[0]).toContain('refund_order, attempt 2: WorkerDied')
     expect(linesOf({ type: 'tool_unknown', ...call, attempt: 1, message: 'reply lost' })[0]).toContain('the outcome is unknown')
@@ -119,7 +119,7 @@ describe('what a chat shows of a session', () => {
     expect(linesOf({ type: 'error_entered', ...entered }).join('\n')).toContain('max_turns: too many')
   })
 
-  it('what a chat shows of a session lets no output of a tool control the terminal', () => {
+  it('a chat lets no output of a tool control the terminal', () => {
     const value = '\u001b[2J\u001b]0;owned\u0007line\u0000 one\nline two\u009b31m'
     const [line] = linesOf({ type: 'tool_completed', ...call, attempt: 1, value })
     // oxlint-disable-next-line no-control-regex -- they must not be there
@@ -128,7 +128,7 @@ describe('what a chat shows of a session', () => {
     expect(printable('a\tb\nc\r')).toBe('a\tb\nc')
   })
 
-  it('what a chat shows of a session cuts long results between characters', () => {
+  it('a chat cuts long results between characters', () => {
     expect(oneLine('🦊'.repeat(500), 10)).toBe(`${'🦊'.repeat(9)}…`)
   })
 
@@ -207,7 +207,7 @@ describe('the worker module', () => {
     expect(await findModule(join(folder, 'agents.ts'))).toBe(join(folder, 'agents.ts'))
   })
 
-  it('the worker module that does not exist is refused, and the error suggests the one that was probably meant', async () => {
+  it('a worker module that does not exist is refused, and the error suggests the one that was probably meant', async () => {
     await writeFile(join(folder, 'agents.ts'), '')
     await expect(findModule(join(folder, 'agents.js'))).rejects.toThrow(/does not exist: did you mean .*agents\.ts\?/)
     await expect(findModule(join(folder, 'other.js'))).rejects.toMatchObject({ code: 'module_not_found' })

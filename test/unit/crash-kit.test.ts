@@ -152,7 +152,7 @@ describe('a disturbed run', () => {
     ])
   })
 
-  it('a disturbed run differs if its world, its transcript or its end does, and says where', () => {
+  it('a disturbed run differs if its world, its transcript or its end differs, and the report says where', () => {
     const other = outcome({ world: { orders: { 7: 'paid' } }, transcript: ['a', 'c'], ends: [{ status: 'failed', code: 'max_turns' }] })
     expect(compare(outcome(), other).differences).toEqual([
       { where: 'world', text: 'at /orders/7: "paid" instead of "refunded"' },
@@ -193,7 +193,7 @@ describe('a disturbed run', () => {
   })
 })
 
-it('finds the first difference between two values, even if one has more', () => {
+it('the comparison finds the first difference between two values, even if one has more members', () => {
   expect(firstDifference({ a: [1, { b: null }] }, { a: [1, { b: null }] })).toBeUndefined()
   expect(firstDifference({ a: [1] }, { a: [1, 2] })).toBe('at /a/1: 2 instead of nothing')
   expect(firstDifference({ a: 1 }, [1])).toBe('[1] instead of {"a":1}')

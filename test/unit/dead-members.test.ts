@@ -33,13 +33,13 @@ function deadMembers(files: ReadonlyMap<string, string>): string[] {
   )
 }
 
-it('finds a member that only its implementation names', () => {
+it('the search for dead members finds one that only its implementation names', () => {
   const log =
     'export interface Log {\n  read(): string\n  onRead(wake: () => void): void\n}\nconst log: Log = { read: () => "", onRead(wake) { wake() } }\n'
   expect(deadMembers(new Map([['log.ts', `${log}log.read()`]]))).toEqual(['log.ts: Log.onRead'])
 })
 
-it('no interface has such a member', async () => {
+it('no interface has a member that only its implementation names', async () => {
   const paths = (await readdir(`${ROOT}/src`, { recursive: true })).filter((path) => path.endsWith('.ts')).map((path) => `src/${path}`)
   const codes = await Promise.all(
     paths.map(async (path) => [path, (await readFile(`${ROOT}/${path}`, 'utf8')).replaceAll(COMMENTS, '')] as const),

@@ -8,7 +8,7 @@ describe('a mistyped session id', () => {
     expect(nearest('customer-24', ['customer-42'])).toEqual(['customer-42'])
   })
 
-  it('a mistyped session id is not taken for an id that differs in more, or for any short one', () => {
+  it('a mistyped session id is not taken for one that differs in more letters, or for a short one', () => {
     expect(nearest('customer-42', ['customer-4711', 'custody-1'])).toEqual([])
     expect(nearest('ab', ['xy', 'abc'])).toEqual([])
     expect(nearest('abc', ['abd'])).toEqual(['abd'])

@@ -51,7 +51,7 @@ describe.skipIf(!hasWorkload)(`the retail world (seed ${seed}, again with PAWL_S
   })
 
   it.each(variants(firsts, 5))(
-    `reproduces every result, every change and every final database of the ${TASKS_PER_TEST} tasks from the %dth`,
+    `the retail world reproduces every result, every change and every final database of the ${TASKS_PER_TEST} tasks from the %dth`,
     (first) => {
       for (const task of tasks.slice(first, first + TASKS_PER_TEST)) {
         const { results_canonical, write_log, repeat_log, final_hash } =
@@ -111,7 +111,7 @@ describe('numbers as in Python', () => {
     [1.005, 1],
     [25, 25],
     [137438953472.125, 137438953472.12],
-  ])('rounds %d to %d', (value, rounded) => {
+  ])('the retail world rounds %d to %d', (value, rounded) => {
     expect(round2(value)).toBe(rounded)
   })
 
@@ -131,7 +131,7 @@ describe('numbers as in Python', () => {
     ['0.125', '0.12'],
     ['-0.001', '-0.0'],
     ['1 // 0.1', '9.0'],
-  ])('evaluates %s to %s', (expression, printed) => {
+  ])('the calculator of the retail world evaluates %s to %s', (expression, printed) => {
     expect(printFloat(round2(evaluate(expression)))).toBe(printed)
   })
 
@@ -145,7 +145,7 @@ describe('numbers as in Python', () => {
     ['(1', "'(' was never closed (<string>, line 1)"],
     ['1)', "unmatched ')' (<string>, line 1)"],
     ['10**400', 'int too large to convert to float'],
-  ])('refuses %s with "%s"', (expression, message) => {
+  ])('the calculator of the retail world refuses %s with "%s"', (expression, message) => {
     expect(() => evaluate(expression)).toThrow(new EvaluationError(message))
   })
 })

@@ -93,7 +93,7 @@ describe('the ways out of an error', () => {
     expect(waysOf({ code: 'invalid_context' })).toEqual([{ command: 'pawl recover s --strategy abandon', isSuggested: true }])
   })
 
-  it('the ways out of an error are none if the session leaves the error by itself', () => {
+  it('there are no ways out of an error that the session leaves by itself', () => {
     expect(waysOf({ strategy: 'automatic' })).toEqual([])
   })
 })

@@ -41,7 +41,7 @@ describe('the tickets of a seed', () => {
 })
 
 describe('a letter', () => {
-  it.each(SEEDS)('a letter is understood, whatever the scenario (seed %i)', (seed) => {
+  it.each(SEEDS)('the desk understands the letters of every scenario (seed %i)', (seed) => {
     for (const { scenario, messages, customer } of makeWorld(seed, 100).tickets) {
       for (const message of messages) {
         const letter = readLetter(message)

@@ -23,7 +23,7 @@ function namesOfSeveral(files: ReadonlyMap<string, string>): string[] {
   )
 }
 
-it('finds an exported type whose name another file declares, whether or not that one is exported', () => {
+it('the search for repeated type names finds one that another file declares, exported or not', () => {
   const files = new Map([
     ['a.ts', 'export interface Call {}\ninterface Own {}\nexport class Refused {}\n'],
     ['b.ts', 'type Call = string\ninterface Own {}\nimport { Refused } from "./a.ts"\n'],

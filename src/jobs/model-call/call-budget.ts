@@ -214,7 +214,7 @@ function bytesOf(messages: readonly Message[]): number {
   return Buffer.byteLength(withoutImages) + images * IMAGE_TOKENS
 }
 
-/** Whether the provider, or the Model itself, has refused the request: because such a request costs nothing. */
+/** Whether the provider, or the Model itself, has refused the request, which then costs nothing. */
 function isRejection(error: unknown): boolean {
   if (!isModelError(error) || error.phase === 'stream') return false
   return error.status !== undefined || !error.retryable || isNotSent(error)

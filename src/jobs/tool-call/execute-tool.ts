@@ -160,7 +160,7 @@ function abandonment({ killsOverdue }: JobNeeds, effect: Effect): { abandonAfter
   return killsOverdue ? {} : { abandonAfterMs: OVERDUE_GRACE_MS }
 }
 
-/** A read whose result does not match its schema fails without retries: because its code would return the same result again. */
+/** A read whose result does not match its schema fails without retries, because its code would return the same result again. */
 function notFitting(needs: JobNeeds, { number, failed }: Job['attempt'], problem: string): ExecuteToolResult {
   const error = new InvalidResult(problem)
   failed.push(failedAttempt(number, error, { retryable: false, worker: needs.worker }))

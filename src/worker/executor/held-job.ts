@@ -93,7 +93,7 @@ export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: Li
   }
 }
 
-/** Reports at most once every few milliseconds: because a stream has a piece for every word or two. */
+/** Reports at most once every few milliseconds, because a stream has a piece for every word or two. */
 function reportStreamed(job: string, one: HeldJob, line: OrchestratorLine): (tokens: number) => void {
   let isDue = false
   return (tokens) => {

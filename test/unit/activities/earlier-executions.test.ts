@@ -46,7 +46,7 @@ const before = (client: Client, last: string | null) => cutOffBefore('s', { own:
 const OWN = { own: { status: 'RUNNING', at: 90 } }
 
 describe('the earlier executions that were ended from outside', () => {
-  it('earlier executions are found through the store and the histories even if lists contain only the asking one', async () => {
+  it('earlier executions are found through the store and the histories even if lists contain only the current one', async () => {
     const { client, asked } = serverOf(
       {
         a: { status: 'CONTINUED_AS_NEW', at: 10, next: 'b' },

@@ -38,7 +38,7 @@ function failingOnce(meanwhile: () => void) {
 }
 
 describe('a flush that fails', () => {
-  it('a flush that fails is recorded as the reason why the next one is late', async () => {
+  it('a failed flush is recorded as the reason why the next one is late', async () => {
     const { asked, flush } = failingOnce(() => undefined)
     await expect(flush()).rejects.toMatchObject({ code: 'store_unavailable' })
     expect(await flush()).toBe(1)
@@ -82,7 +82,7 @@ describe('failed flushes', () => {
   const away = (session: string) => ({ session, code: 'store_unavailable' })
   const wrong = (session: string) => ({ session, code: 'gap' })
 
-  it('during an outage are logged once, until a flush succeeds', async () => {
+  it('failed flushes during an outage are logged once, until a flush succeeds', async () => {
     expect(await loggedOf([away('a'), away('b'), away('a'), { session: 'c' }, away('b')])).toEqual(['a', 'b'])
   })
 

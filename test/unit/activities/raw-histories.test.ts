@@ -78,7 +78,7 @@ function sources(stored: number, known: readonly object[], events: readonly Hist
 const namesOf = ({ received }: Awaited<ReturnType<typeof read>>) => received.map(({ name }) => name)
 
 describe('the signals and updates', () => {
-  it('signals and updates after the newest stored activity are passed on in order, and a close whenever it came', async () => {
+  it('signals and updates after the newest stored activity are passed on in order, and a close regardless of when it came', async () => {
     const unstored = await read(
       5,
       started({}),
@@ -102,7 +102,7 @@ describe('after a flush that was cut off between two activities', () => {
   const said = (messageId: string) => signalled('message', { messageId, content: 'x' })
   const received = (seq: number, messageId: string) => ({ seq, type: 'message_received', messageId, content: 'x' })
 
-  it('what is stored is not passed on: messages, a rollback, other requests', async () => {
+  it('requests whose events are stored are not passed on: messages, a rollback, other requests', async () => {
     const known = [
       { seq: 2, type: 'turn_started', run: 1, turn: 1, takes: ['a'] },
       received(3, 'b'),
@@ -156,7 +156,7 @@ describe('an update that waits for an activity', () => {
 })
 
 describe('an update that was refused', () => {
-  it('an update that was refused is not passed on: it might be carried out now', async () => {
+  it('an update that was refused is not passed on, because it might be carried out this time', async () => {
     expect(namesOf(await read(2, started({}), asks(1, 1, 2), accepted('recover'), accepted('pause'), refused(3)))).toEqual(['pause'])
   })
 })
@@ -174,7 +174,7 @@ const reset: HistoryEvent = { workflowTaskFailedEventAttributes: { cause: 20 } }
 const next: HistoryEvent = { workflowTaskScheduledEventAttributes: {} }
 
 describe('requests of other executions', () => {
-  it('an equal request of an execution before the one that was reset does not hide a new one', async () => {
+  it('an equal request to an execution before the reset one does not hide a new request', async () => {
     const known = [
       { seq: 5, type: 'session_paused' },
       { seq: 6, type: 'session_unpaused' },
@@ -184,7 +184,7 @@ describe('requests of other executions', () => {
     expect(await repeatedIn(100, old, ...history)).toEqual({ signals: [], updates: [] })
   })
 
-  it('an equal request of an execution before one that continued as new does not hide a new one', async () => {
+  it('an equal request to an execution that continued as new does not hide a new request', async () => {
     const old = [
       { seq: 3, type: 'message_received', messageId: 'x', content: 'yes' },
       { seq: 5, type: 'session_paused' },
@@ -218,7 +218,7 @@ describe('requests of other executions', () => {
     expect(namesOf(await readWith(4, [rolledBack], ...history))).toEqual([])
   })
 
-  it('a cancellation after which the session closed, and went on because of a message, is not passed on again', async () => {
+  it('a cancellation that closed the session before a message reopened it is not passed on again', async () => {
     const cancelled: HistoryEvent = { workflowExecutionCancelRequestedEventAttributes: {} }
     const known = [
       { seq: 4, type: 'session_closed', reason: 'requested' },
@@ -252,7 +252,7 @@ describe('what a reset sent again', () => {
   const known = [{ seq: 2, type: 'session_paused' }, rolledBack(3), { seq: 4, type: 'message_received', messageId: 'b', content: 'x' }]
   const again = [signalled('interrupt', { reason: 'no' }), admitted('rollback', rollback), signalled('message', { messageId: 'b' })]
 
-  it('requests whose events are stored are repeated; those after the first task are new, whatever they say', async () => {
+  it('after a reset, requests whose events are stored are repetitions; those after the first task are new, whatever they say', async () => {
     const history = [
       started({}),
       signalled('message', { messageId: 'a' }),
@@ -266,7 +266,7 @@ describe('what a reset sent again', () => {
     expect(await repeatedIn(4, known, ...history)).toEqual({ signals: [2], updates: ['rollback'] })
   })
 
-  it('events that the store had before the execution began show nothing of its requests', async () => {
+  it('events that were stored before an execution began say nothing about its requests', async () => {
     const resumed = { seq: 4, type: 'session_resumed', executionId: 'first' }
     const history = [began({}, 'first'), next, reset, admitted('rollback', rollback), next]
     expect(await repeatedIn(4, [rolledBack(3), resumed], ...history)).toEqual({ signals: [], updates: [] })
@@ -275,7 +275,7 @@ describe('what a reset sent again', () => {
 })
 
 describe('the answers', () => {
-  it('answers that arrived after the newest stored activity are found; a tool call without one has no result', async () => {
+  it('results after the newest stored activity are found; a tool call without one has no result', async () => {
     const { answers, lost } = await read(
       7,
       started({}),
@@ -290,7 +290,7 @@ describe('the answers', () => {
     expect(lost).toBeUndefined()
   })
 
-  it('the answers include those that the execution had itself from one before it, wherever it loaded them', async () => {
+  it('the results include those that the execution inherited, wherever it loaded them', async () => {
     const inherited = { of: 'call', run: 1, turn: 1, callId: 't_1_1_0' }
     const { answers } = await read(
       9,
@@ -320,19 +320,19 @@ describe('what an execution had itself from one before it', () => {
   const loaded = ended(3, { found: true, requests: [message, approve] })
   const decided = { seq: 2, type: 'approval_decided', callId: 't_1_1_0', approved: true }
 
-  it('requests that an execution had from one before it are passed on, before its own', async () => {
+  it('requests that an execution inherited are passed on before its own', async () => {
     const { received } = await read(0, ...loading, loaded)
     expect(received.slice(0, 2)).toEqual([message, approve])
     expect(received[2]).toMatchObject({ name: 'message', details: { messageId: 'b' } })
   })
 
-  it('requests that an execution had from one before it are not passed on once the stored events show them', async () => {
+  it('requests that an execution inherited are not passed on once their events are stored', async () => {
     const received = { seq: 1, type: 'message_received', messageId: 'a', content: 'x' }
     expect(namesOf(await readWith(2, [received, decided], ...loading, loaded, asks(1, 2, 2)))).toEqual([])
     expect(namesOf(await readWith(1, [received], ...loading, loaded, asks(1, 2, 1)))).toEqual(['approve'])
   })
 
-  it('a message without an id has the same one wherever it is passed on', async () => {
+  it('a message without an id gets the same id wherever it is passed on', async () => {
     const { received } = await read(0, started({}), signalled('message', { content: 'y' }))
     expect(received).toEqual([{ kind: 'signal', name: 'message', details: { content: 'y', messageId: 'e/2' } }])
   })
@@ -406,7 +406,7 @@ describe('a session would lose', () => {
   })
 })
 
-it('an update that was passed on before is done once the stored events say so, whether it was refused or changed nothing', async () => {
+it('an update that was passed on counts as done once its event is stored, even if it was refused or changed nothing', async () => {
   const requests = [
     { kind: 'update', name: 'pause', details: {}, id: 'u1' },
     { kind: 'update', name: 'rollback', details: { target: { run: 1 } }, id: 'u2' },
@@ -421,7 +421,7 @@ it('an update that was passed on before is done once the stored events say so, w
   expect(namesOf(await readWith(3, known, ...history))).toEqual(['unpause'])
 })
 
-it('an interrupt that came after the answer to everything that had been said is not passed on, if the session had heard the answer', async () => {
+it('an interrupt is not passed on if the session had already received the answer to every message', async () => {
   const heard = { workflowTaskCompletedEventAttributes: { startedEventId: 5 as never } }
   const unheard = [started({}), signalled('message'), asks(1, 1, 5), ended(3, { kind: 'completed', calls: [] })]
   const answered = [...unheard, { workflowTaskStartedEventAttributes: {} }, heard]

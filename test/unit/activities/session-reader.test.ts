@@ -159,7 +159,7 @@ describe('all entries', () => {
     expect(await reading(storeOf(stored)).entries(target(watermarkOf(NEW)), origin, client)).toEqual([...MIDDLE, ...NEW])
   })
 
-  it('all entries come from earlier executions while the store is away', async () => {
+  it('all entries come from earlier executions while the store is unavailable', async () => {
     const { client, target } = chainOf(OLD, MIDDLE, NEW)
     expect(await reading().entries(target(watermarkOf(NEW)), START, client)).toEqual(ALL)
   })

@@ -74,7 +74,7 @@ describe('a tool', () => {
     expect(message).toMatch(/[.?]$/)
   })
 
-  it('a tool is refused with the option that does not go with the others', () => {
+  it('a tool is refused if its options exclude each other, and the error names the option', () => {
     expect(refusalOf(toolWith({ approvalTimeout: '8h' })).message).toBe(
       'Tool "look": approvalTimeout is for tools with an approval. Add approval, or omit approvalTimeout.',
     )
@@ -135,7 +135,7 @@ describe('a tool', () => {
     expect(tool.inputSchema).toMatchObject({ properties: { when: { type: 'string' } }, required: ['when'] })
   })
 
-  it('a tool has another digest if its schema has another meaning, but not if only the order of members differs', () => {
+  it('the digest of a tool changes with the meaning of its schema, but not with the order of members', () => {
     const digest = (input: z.ZodType) => defineTool({ ...TOOL, input }).schemaDigest
     expect(digest(z.object({ a: z.string(), b: z.number() }))).toBe(digest(z.object({ b: z.number(), a: z.string() })))
     expect(digest(z.object({ a: z.string() }))).not.toBe(digest(z.object({ a: z.number() })))
@@ -241,7 +241,7 @@ describe('an agent', () => {
   })
 })
 
-it('a refusal names the place of an option that was given at the wrong one', () => {
+it('if an option is in the wrong place, the refusal names the right one', () => {
   expect(refusalOf(agentWith({ maxTurns: 5 })).message).toBe('Agent "support": There is no option maxTurns: did you mean limits.maxTurns?')
   expect(refusalOf(agentWith({ deadline: '5m' })).message).toContain('did you mean limits.deadline?')
   expect(refusalOf(agentWith({ limits: { maxRetries: 5 } })).message).toContain(
@@ -392,7 +392,7 @@ describe('a slice', () => {
     expect(refusalOf(agentWith({ slices: [SLICE] })).message).toBe('Agent "support": slices[0] is not a slice. Create it with defineSlice.')
   })
 
-  it('a slice types what instructions and tools see of it', () => {
+  it('instructions and tools see the value of a slice with its type', () => {
     const order = defineSlice({ name: 'order', version: 1, schema: z.object({ lines: z.number() }), initial: { lines: 0 }, on: {} })
     const typed = defineTool.withTypes<{ slices: SlicesOf<[typeof order]> }>()
     const tool = typed({ ...TOOL, execute: (_, { slices }) => slices.order.lines + 1 })

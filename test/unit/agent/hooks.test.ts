@@ -77,7 +77,7 @@ describe('among the answers at one place', () => {
       .filter(({ answer, overruled }) => answer && !overruled)
       .map(({ hook: name }) => name)
 
-  it('the strongest is used, and the first of equal ones', () => {
+  it('of several hooks’ answers, the strongest is used, and the first among equals', () => {
     expect(used({ appendContext: 'a' }, { systemMessage: 'b' }, { stop: 'c' }, { stop: 'd' })).toEqual(['h2'])
     expect(used({ appendContext: 'a' }, undefined, { systemMessage: 'b' })).toEqual(['h2'])
     expect(used({ modify: {} }, { deny: 'no' }, { modify: {} })).toEqual(['h1'])

@@ -84,7 +84,7 @@ describe('asynchronous checks', () => {
     expect(await parseInput(toolOf(input), { id: 'b' })).toMatchObject({ problem: expect.stringMatching(/not a[\s\S]*→ at id/) })
   })
 
-  it('run once, and the model sees what they throw', async () => {
+  it('asynchronous checks run once, and the model sees the errors that they throw', async () => {
     let times = 0
     const failing = z.object({
       id: z.string().refine(async () => {
@@ -146,7 +146,7 @@ describe('an input without a JSON form is refused when the tool is declared', ()
     ['that cannot be converted', failing, 'has no JSON form (no such target)'],
     ['that valibot cannot convert', toStandardJsonSchema(v.object({ at: v.date() })), 'Use types that JSON has'],
     ['that is not an object', type('string'), 'is not an object. Wrap it in one'],
-  ])('%s', (_, input, said) => {
+  ])('an input %s is refused when the tool is declared', (_, input, said) => {
     const { code, message } = refusalOf(() => toolOf(input))
     expect(code).toBe('no_json_schema')
     expect(message).toContain('The input of tool "look"')

@@ -70,7 +70,7 @@ describe('a follower', () => {
     await end()
   })
 
-  it('a follower queries it after two seconds if nothing arrives from the store at all, and polls every second', async () => {
+  it('a follower queries the workflow after two seconds if nothing arrives from the store, and polls every second', async () => {
     const { counts, end } = following({ isTalking: false })
     await vi.advanceTimersByTimeAsync(1_900)
     expect(counts).toEqual({ reads: 2, queries: 0 })

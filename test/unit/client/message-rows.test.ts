@@ -33,7 +33,7 @@ const OPENED: EventBody[] = [
 ]
 
 describe('the rows of messages', () => {
-  it('the rows of messages say who said what, where, and in which event', () => {
+  it('the rows of messages have author, content, run, turn and event', () => {
     const done: EventBody = { type: 'tool_completed', run: 1, turn: 1, callId: 't_1_1_0', tool: 'look', attempt: 1, value: 'seen' }
     const rows = messageRowsOf(numbered(...OPENED, done, { type: 'turn_started', run: 1, turn: 2, takes: ['m2'] }))
     expect(rows).toMatchObject([
@@ -55,7 +55,7 @@ describe('the rows of messages', () => {
     ])
   })
 
-  it('the rows of messages put results that the next turn closed before its messages, in the turn of their calls', () => {
+  it('results that the next turn closed are listed before its messages, in the turn of their calls', () => {
     const rows = messageRowsOf(numbered(...OPENED, { type: 'turn_started', run: 1, turn: 2, takes: ['m2'] }))
     expect(rows.map(({ messageId, turn }) => [messageId, turn])).toEqual([
       ['m1', 1],

@@ -121,20 +121,20 @@ it('all methods of the handles are covered', () => {
 })
 
 describe.each(Object.entries(METHODS))('%s', (_, { call, valid = {}, wrong }) => {
-  it('refuses an unknown option', AT_ONCE, async () => {
+  it('a request with an unknown option is refused', AT_ONCE, async () => {
     await expect(begun(() => call({ ...valid, stranger: 1 } as never))).rejects.toEqual(refusal('There is no option stranger'))
   })
 
-  it.each(['stop now', null, 7])('refuses %j in place of options', AT_ONCE, async (given) => {
+  it.each(['stop now', null, 7])('a request with %j in place of options is refused', AT_ONCE, async (given) => {
     await expect(begun(() => call(given as never))).rejects.toThrow(shapeOf(given))
   })
 
-  it.each(Object.entries(wrong))('refuses %s: %j', AT_ONCE, async (name, value) => {
+  it.each(Object.entries(wrong))('a request is refused with %s: %j', AT_ONCE, async (name, value) => {
     await expect(begun(() => call({ ...valid, [name]: value } as never))).rejects.toEqual(refusal(`\`${name}\` must be `))
   })
 })
 
-it.each(WITHOUT_OPTIONS)('%s has no options', AT_ONCE, async (name) => {
+it.each(WITHOUT_OPTIONS)('the method %s refuses options, because it has none', AT_ONCE, async (name) => {
   const call = session[name] as (given: object) => Promise<unknown>
   await expect(begun(() => call({ limit: 5 }))).rejects.toEqual(refusal(`${name}() has no options`))
 })
@@ -182,7 +182,7 @@ describe('limits have codes of their own', () => {
     ['a context that is a function', () => handle({ agent: 'a', context: () => ({ user: 1 }) }).send('hi'), 'invalid_context'],
     ['a context that is a symbol', () => handle({ agent: 'a', context: Symbol('user') }).send('hi'), 'invalid_context'],
     ['a context that is a bigint', () => handle({ agent: 'a', context: 1n }).send('hi'), 'invalid_context'],
-  ])('%s', AT_ONCE, async (_, call, code) => {
+  ])('%s is refused with a code of its own', AT_ONCE, async (_, call, code) => {
     await expect(call()).rejects.toMatchObject({ code })
   })
 })

@@ -7,13 +7,13 @@ import { areCustomEvents } from '../../../src/session/hooks/custom-events.ts'
 import type { Json } from '../../../src/session/json.ts'
 
 describe('what is recorded of a failed attempt', () => {
-  it('what is recorded of a failed attempt is bounded, whatever was thrown', () => {
+  it('the record of a failed attempt is bounded, whatever was thrown', () => {
     const error = Object.assign(new Error('m'.repeat(1_000_000)), { name: 'n'.repeat(1_000_000), code: 'c'.repeat(1_000_000) })
     const { class: name, code, message } = failedAttempt(1, error, { retryable: true, worker: 'w' })
     expect([name.length, code?.length, message.length]).toEqual([200, 200, 4_000])
   })
 
-  it('what is recorded of a failed attempt never has an empty message', () => {
+  it('the record of a failed attempt never has an empty message', () => {
     expect(failedAttempt(1, new TypeError(' '), { retryable: true, worker: 'w' }).message).toBe('TypeError was thrown without a message.')
   })
 })

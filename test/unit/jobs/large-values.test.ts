@@ -68,7 +68,7 @@ describe('a value that is kept', () => {
     expect(await valuesOver(blobs).hydrate('s', [completed(LARGE.ref)])).toEqual([{ ...rest, value: { rows: 'x'.repeat(200_000) } }])
   })
 
-  it('a value that is kept waits while the store takes others, one after another, even if it would fit into history', async () => {
+  it('a value waits while the store accepts others one after another, even if it would fit into history', async () => {
     vi.useFakeTimers()
     try {
       const blobs = memory()
@@ -110,7 +110,7 @@ describe('a value that is kept', () => {
 })
 
 describe('a value while the store is away', () => {
-  it('an event does without a value at once if it can, and others do not ask the store again for a while', async () => {
+  it('a value that need not be stored is not kept if the store fails, and later ones do not ask the store again for a while', async () => {
     const blobs = memory()
     blobs.away = true
     const values = valuesOver(blobs)
@@ -195,7 +195,7 @@ describe('a value that is not what an event may carry', () => {
     expect(await values.hydrate('s', [completed(blob.ref)])).toEqual([completed(blob.ref)])
   })
 
-  it('a value that is not what an event may carry changes nothing but value and content', async () => {
+  it('a restored value changes only the value and the content of its event', async () => {
     const blob = blobOfJson({ value: 1, content: 'one', callId: 'forged', seq: 99 }, 'one', sha256Hex)
     const values = valuesOver(memory())
     await values.keep('s', blob, { executionId: 'x', signal })

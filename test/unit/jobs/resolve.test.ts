@@ -49,7 +49,7 @@ const resolve = (tool: string, input: Json, index = 0) =>
   resolveCall(agent, { sessionId: 's', run: 1, intent: 1, turn: 2, index, tool, input }, { ctx })
 
 describe('the resolution of a call', () => {
-  it('the resolution of a call says all that the workflow must know about it', async () => {
+  it('the resolution of a call has everything that the workflow must know about it', async () => {
     expect(await resolve('pay', { order: 'o', cents: 1 }, 3)).toEqual({
       index: 3,
       tool: 'pay',

@@ -44,7 +44,7 @@ const call = (tool: string, more: Partial<Resolution> = {}): Resolution => ({
 })
 
 describe('the reads of an answer', () => {
-  it('ride if all of them are of quick tools', () => {
+  it('reads ride if all of them are of quick tools', () => {
     expect(mayRide(agent, [call('look'), call('find')], quick())).toBe(true)
     expect(mayRide(agent, [], quick())).toBe(false)
   })
@@ -61,22 +61,22 @@ describe('the reads of an answer', () => {
     expect(mayRide(agent, calls, quick())).toBe(false)
   })
 
-  it('ride up to the number of reads that run in parallel', () => {
+  it('reads ride up to the number of reads that run in parallel', () => {
     const reads = (count: number) => Array.from({ length: count }, () => call('look'))
     expect([mayRide(agent, reads(20), quick()), mayRide(agent, reads(21), quick())]).toEqual([true, false])
   })
 
-  it('do not ride if executors have died during calls of one of the tools', () => {
+  it('reads do not ride if executors have died during calls of one of the tools', () => {
     expect(mayRide(agent, [call('look'), call('find')], quick(), ['find'])).toBe(false)
     expect(mayRide(agent, [call('look')], quick(), ['find'])).toBe(true)
   })
 
-  it('do not ride if a slice of the agent would have another value once they are recorded', () => {
+  it('reads do not ride if a slice of the agent would have another value once they are recorded', () => {
     expect(mayRide({ ...agent, slices: [folding('tool_completed')] }, [call('look')], quick())).toBe(true)
     expect(mayRide({ ...agent, slices: [folding('tool_issued')] }, [call('look')], quick())).toBe(false)
   })
 
-  it('do not ride while riding reads are off', () => {
+  it('reads do not ride while riding reads are off', () => {
     expect(mayRide(agent, [call('look')], { quickTools: NO_QUICK_TOOLS })).toBe(false)
   })
 })
@@ -163,12 +163,12 @@ describe('a model call', () => {
   const threw: FailedAttempt = { attempt: 1, class: 'ModelError', message: 'overloaded', retryable: true }
   const died: FailedAttempt = { attempt: 1, class: 'WorkerDied', message: 'died', retryable: true }
 
-  it('has riding reads if its workflow accepts them, even after an attempt that threw', () => {
+  it('a model call has riding reads if its workflow accepts them, even after an attempt that threw', () => {
     expect([takesRides(job(), input()), takesRides(job([threw]), input({ prior: tallied(noAttempts(), [threw]) }))]).toEqual([true, true])
     expect(takesRides(job(), {} as CallModelInput)).toBe(false)
   })
 
-  it('has none after an attempt that was lost, or with an answer that an executor left before it died', () => {
+  it('a model call has no riding reads after a lost attempt, or with an answer that outlived its executor', () => {
     expect(takesRides(job([died]), input())).toBe(false)
     expect(takesRides(job([{ ...died, code: 'neighbour' }]), input())).toBe(false)
     expect(takesRides(job([lostAttempt(2, undefined)]), input())).toBe(false)

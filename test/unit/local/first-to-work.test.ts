@@ -81,13 +81,13 @@ describe('the first way to work', () => {
     ])
   })
 
-  it('the first way to work is missed with the reasons of all, in their order', async () => {
+  it('if no way works, the error has the reasons of all ways in order', async () => {
     const { seen, note, way } = recorder()
     await settled(firstToWork([way('a', 9_000, 'fails', 5_000), way('b', 1_000, 'fails'), way('c', 1_000, 'fails')]), note)
     expect(seen.at(-1)).toBe('9000 a failed, b failed, c failed')
   })
 
-  it('the first way to work does not exist without a way', async () => {
+  it('without any way to try, there is an error', async () => {
     await expect(firstToWork([])).rejects.toThrow(AggregateError)
   })
 })

@@ -5,19 +5,19 @@ import { readable } from '../../../src/log/readable.ts'
 const AT = new Date(2026, 10, 1, 9, 5, 7, 42)
 const lineOf = (fields: object, message = 'session opened') => readable({ at: AT, level: 'info', fields, message }, false)
 
-it('has the time, the level, the message and the fields', () => {
+it('a readable log line has the time, the level, the message and the fields', () => {
   expect(lineOf({ session: 'customer-42', run: 1, agent: 'support desk', args: { cents: 5 } })).toBe(
     '09:05:07.042 info  session opened session=customer-42 run=1 agent="support desk" args={"cents":5}\n',
   )
 })
 
-it('is one line, whatever texts it has, and cannot control the terminal', () => {
+it('a readable log line is one line, whatever texts it has, and cannot control the terminal', () => {
   const line = lineOf({ reason: 'a\nb\u001b[31m\u009b1m' }, 'one\ntwo\u001b[2J')
   expect(line.split('\n')).toHaveLength(2)
   expect(line).toContain('one\\u000atwo\\u001b[2J reason="a\\nb\\u001b[31m\\u009b1m"')
 })
 
-it('has the message and the code of an error; the stack of an unexpected one follows', () => {
+it('a readable log line has the message and the code of an error; the stack of an unexpected one follows', () => {
   const stack = 'TypeError: no\n    at here (a.ts:1)'
   expect(lineOf({ err: { message: 'No key.', code: 'no_api_key', stack } }, 'failed')).toBe(
     '09:05:07.042 info  failed error="No key." code=no_api_key\n',
@@ -25,7 +25,7 @@ it('has the message and the code of an error; the stack of an unexpected one fol
   expect(lineOf({ err: { message: 'no', stack } }, 'failed')).toBe('09:05:07.042 info  failed error=no\n    at here (a.ts:1)\n')
 })
 
-it('has the stack of a failed attempt on lines of its own', () => {
+it('a readable log line is followed by the stack of a failed attempt', () => {
   const stack = '    at look (/app/tools.ts:3:9)\nCaused by: Error: no\n    at ask (/app/bank.ts:7:1)'
   expect(lineOf({ attempt: 1, reason: 'no', stack }, 'failed').split('\n')).toEqual([
     '09:05:07.042 info  failed attempt=1 reason=no',
@@ -36,7 +36,7 @@ it('has the stack of a failed attempt on lines of its own', () => {
   ])
 })
 
-it('has colours only if the terminal does', () => {
+it('a readable log line has colours only if the terminal does', () => {
   const coloured = readable({ at: AT, level: 'warn', fields: { session: 's' }, message: 'm' }, true)
   expect(coloured).toContain('\u001b[33mwarn \u001b[39m')
 })

@@ -65,7 +65,7 @@ describe('an error', () => {
     expect(JSON.stringify(told)).not.toContain('password')
   })
 
-  it('an error after which a retry may succeed says when', () => {
+  it('an error after which a retry may succeed says when to retry', () => {
     expect(refusal(new StoreError('store_unavailable', '')).headers.get('retry-after')).toBe('2')
     expect(refusal(new SessionNotFoundError('s')).headers.get('retry-after')).toBeNull()
     expect(refusal(new SessionNotFoundError('s')).headers.get('content-type')).toBe('application/problem+json')
@@ -92,11 +92,11 @@ describe('an access', () => {
     { ...access, tenantId: 'acme' },
     { ...access, context: [] },
     { ...access, context: { much: 'x'.repeat(17_000) } },
-  ])('an access that is invalid grants nothing: %j', (returned) => {
+  ])('an invalid access grants nothing: %j', (returned) => {
     expect(() => accessOf(returned)).toThrow(expect.objectContaining({ code: 'invalid_access', status: 500 }))
   })
 
-  it('an access that is invalid says in its cause what is wrong, not to the caller', () => {
+  it('an invalid access has the reason in its cause and hides it from the caller', () => {
     const refused = (returned: unknown): Error => {
       try {
         accessOf(returned)

@@ -84,7 +84,7 @@ describe('unknown keys', () => {
     expect(store.asked).toBe(0)
   })
 
-  it('unknown keys push no valid key out of the cache, however many they are', async () => {
+  it('unknown keys never evict a valid key from the cache, however many there are', async () => {
     const { store, bearer } = keys()
     await bearer(GOOD)
     for (let n = 0; n < 100; n++) await Promise.all(Array.from({ length: 150 }, () => bearer(unknownKey())))

@@ -66,27 +66,27 @@ describe('a lost attempt', () => {
 })
 
 describe('the record of a lost attempt', () => {
-  it('says that the call is not made again once too many workers have died during it', () => {
+  it('a lost attempt is recorded as the last one once too many workers have died during the call', () => {
     const recorded: FailedAttempt[] = []
     const attempts = counting(recorded)
     while (attempts.givenUp() === undefined) attempts.lost(crashed, RETRIED)
     expect(recorded.map(({ retryable }) => retryable)).toEqual([true, true, true, true, false])
   })
 
-  it('says that the call is not made again if it may have had an effect', () => {
+  it('a lost attempt is recorded as the last one if it may have had an effect', () => {
     const recorded: FailedAttempt[] = []
     counting(recorded).lost(crashed, { ...RETRIED, isOnce: true })
     expect(recorded).toMatchObject([{ class: 'WorkerDied', retryable: false }])
   })
 
-  it('says that the call is not made again if it has failed too often', () => {
+  it('a lost attempt is recorded as the last one if the call has failed too often', () => {
     const recorded: FailedAttempt[] = []
     const attempts = counting(recorded)
     for (let times = 0; times < 3; times++) attempts.lost({ how: 'failed', message: 'no', failureClass: 'Error' }, RETRIED)
     expect(recorded.map(({ retryable }) => retryable)).toEqual([true, true, false])
   })
 
-  it('stays as it was in a history that an earlier build wrote', () => {
+  it('a lost attempt in a history of an earlier build is recorded as that build did', () => {
     const recorded: FailedAttempt[] = []
     counting(recorded, false).lost(crashed, { ...RETRIED, isOnce: true })
     expect(recorded).toMatchObject([{ retryable: true }])

@@ -80,7 +80,7 @@ describe('what is counted', () => {
     expect(spentBy(event(answered(0, 0, { spent: { tokens: 70, usd: 0.5 } })))).toEqual({ tokens: 70, usd: 0.5 })
   })
 
-  it('what is counted includes the cost of failed attempts, tools and hooks, in the run and in the session', () => {
+  it('spending includes the cost of failed attempts, tools and hooks, in the run and in the session', () => {
     const state = running()
     apply(state, event(failed({ tokens: 40, usd: 0.1 })))
     apply(state, event({ type: 'spent', run: 1, turn: 1, attempt: 1, usd: 0.2, note: 'search' }))
@@ -89,7 +89,7 @@ describe('what is counted', () => {
     expect(state.current?.spend).toEqual(state.spend)
   })
 
-  it('what is counted shows how much of it is assumed', () => {
+  it('spending shows how much of it is assumed', () => {
     const state = running()
     apply(state, event(failed({ tokens: 40, usd: 0.1, assumed: true })))
     apply(state, event(failed({ tokens: 2, usd: 0.2 })))
@@ -110,7 +110,7 @@ describe('what is counted', () => {
     expect(sum).toEqual({ tokens: 10, usd: 1 })
   })
 
-  it('what is counted never decreases, whatever happens to a session', () => {
+  it('spending never decreases, whatever happens to a session', () => {
     fc.assert(
       fc.property(eventfulSessions, ({ events }) => {
         let state: SessionState | undefined
@@ -148,7 +148,7 @@ describe('a run that is restarted', () => {
     },
   )
 
-  it('a run that is restarted differs from a run that a new message opens, which begins with nothing spent', () => {
+  it('unlike a restarted run, a run that a new message opens begins with nothing spent', () => {
     const state = running()
     apply(state, event(failed({ tokens: 40, usd: 0.9 })))
     apply(state, event({ type: 'run_interrupted', run: 1 }))

@@ -82,7 +82,7 @@ describe('a session', () => {
     expect(decide(running({}), dueAt(0))).toEqual({ do: 'start_turn', run: 3, turn: 3, takes: [] })
   })
 
-  it('calls the model once a turn has started', () => {
+  it('a session calls the model once a turn has started', () => {
     expect(decide(running({ phase: 'model' }), dueAt(0))).toEqual({ do: 'call_model', run: 3, turn: 2 })
   })
 

@@ -78,7 +78,7 @@ describe('the hooks that are due', () => {
     ])
   })
 
-  it('due hooks have answered once that is recorded; for the start of a run, an answer in any turn counts', () => {
+  it('a hook has answered once its answer is recorded; for the start of a run, an answer in any turn counts', () => {
     const past = pastOf(...ENDED, ran('agentStart'), ran('postToolUse', PAY.callId))
     const [outcomes] = placesAfter(past)
     expect(outcomes?.map((place) => hasRun(past, place, 'h'))).toEqual([true, false])

@@ -334,14 +334,14 @@ function grown(past: Pick<SoundSession, 'events' | 'entries'>, bodies: readonly 
 }
 
 describe('all readers of a session', () => {
-  it('all readers of a session say the same of each call that the model is shown, after every way of going back', () => {
+  it('all readers of a session agree on each call that the model is shown, after every way of going back', () => {
     // Each is read after every way of going back, which takes long.
     const fixed = size(80, 400)
     const met = metInSessions((session) => [session, ...wentBack(session)].reduce((sum, one) => sum + agree(one), 0), fixed)
     expect(met).toBeGreaterThan(fixed)
   })
 
-  it('all readers of a session agree on calls whose outcome became known late, even after going back behind that', () => {
+  it('all readers of a session agree on calls whose outcome became known late, even after a rollback to before that', () => {
     const met = metInSessions((session) =>
       resolvedLate(session)
         .flatMap((one) => [one, ...wentBack(one)])

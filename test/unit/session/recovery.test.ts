@@ -80,7 +80,7 @@ describe('the recovery of a run', () => {
     expect(chooseRecovery(stateOf(events), error)).toEqual({ strategy, options })
   })
 
-  it('the recovery of a run is not a restart for a run that took more messages than can be put back', () => {
+  it('a run that accepted more messages than can be put back is not restarted', () => {
     const state = stateOf(NOTHING)
     const run = state.current ?? expect.fail()
     run.tookMore = true
@@ -138,7 +138,7 @@ describe('the recovery of a run without a person', () => {
     expect(waitAfter(tried(10))).toBeUndefined()
   })
 
-  it('the recovery of a run without a person does not depend on the clock: a replay makes the same decision', () => {
+  it('automatic recovery does not depend on the clock, so a replay makes the same decision', () => {
     const state = stateOf(tried(3))
     const [early, late] = [0, 1e12].map((now) => (nextAttemptAt(state, OVERLOADED, 'continue_run', now) ?? expect.fail()) - now)
     expect(late).toBe(early)
@@ -151,11 +151,11 @@ describe('the recovery of a run without a person', () => {
     ['a fault after an effect', { code: 'invalid_request_error' }, EFFECT],
     ['a failure while it is unknown whether a call took effect', OVERLOADED, UNKNOWN],
     ['an agent that allows none', OVERLOADED, [...OPENED, declared({ automatic: [] })]],
-  ])('the recovery of a run without a person does not happen after %s', (_, error, events) => {
+  ])('automatic recovery does not happen after %s', (_, error, events) => {
     expect(waitAfter(events, error)).toBeUndefined()
   })
 
-  it('the recovery of a run without a person uses only the strategies that the agent names', () => {
+  it('automatic recovery uses only the strategies that the agent names', () => {
     expect(waitAfter([...OPENED, declared({ automatic: ['restart_run'] })], { code: 'invalid_request_error' })).toBeGreaterThan(0)
     expect(waitAfter([...OPENED, declared({ automatic: ['abandon'] })], { code: 'max_turns' })).toBeUndefined()
   })
@@ -175,7 +175,7 @@ describe('the recovery of a run without a person', () => {
     ).toBe(0)
   })
 
-  it('the recovery of a run without a person continues its series if a restart undoes what the model answered', () => {
+  it('automatic recovery continues its series if a restart undoes the model’s answer', () => {
     const [answered] = ASKED
     const again: EventBody = { type: 'run_started', run: 2, messageId: 'm', intent: 1 }
     const state = stateOf([
@@ -188,7 +188,7 @@ describe('the recovery of a run without a person', () => {
     expect(state.recovered?.inARow).toBe(1)
   })
 
-  it('the recovery of a run without a person waits until the hourly limit allows it', () => {
+  it('automatic recovery waits until the hourly limit allows it', () => {
     const often = Array.from({ length: 3 }, () => [byItself('continue_run'), ASKED[0] as EventBody]).flat()
     const events = [...OPENED, declared({ perHour: 3 }), ...often]
     // The events happened at time 1.
@@ -199,14 +199,14 @@ describe('the recovery of a run without a person', () => {
   const WAITS: EventBody = { type: 'error_entered', run: 1, code: 'c', reason: 'r', strategy: 'continue_run', nextAttemptAt: 500 }
   const NEWS: EventBody = { type: 'message_received', messageId: 'n', content: 'still there?' }
 
-  it('the recovery of a run without a person is decided when it is due', () => {
+  it('automatic recovery begins when it is due', () => {
     const state = stateOf([...OPENED, WAITS])
     expect(decide(state, dueAt(499))).toEqual({ do: 'wait' })
     expect(decide(state, dueAt(500))).toEqual({ do: 'recover', strategy: 'continue_run' })
     expect(isRunInProgress(state)).toBe(true)
   })
 
-  it('automatic recovery is decided as soon as a message arrives; its attempt does not count towards maxTurns', () => {
+  it('automatic recovery begins as soon as a message arrives, and its attempt does not count towards maxTurns', () => {
     const state = stateOf([...OPENED, WAITS, NEWS])
     expect(decide(state, dueAt(0))).toEqual({ do: 'recover', strategy: 'continue_run' })
     const recovered = stateOf([

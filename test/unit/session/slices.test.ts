@@ -93,7 +93,7 @@ describe('a slice', () => {
     expect(journalOf(...worked, back(1, 0, { again }))).toEqual(['said q1'])
   })
 
-  it('a slice includes what a replay brings back, with the reports of the call, only once', () => {
+  it('a slice includes the result that a replay restores, with the call’s reports, only once', () => {
     const abandonedTurn = [...worked.slice(0, 7), back(4, 4, { keepsRun: true })]
     const replay = [turn(1, 2), answer(1, 2), replayed(1, 2, 't_1_1_0')]
     expect(journalOf(...abandonedTurn)).toEqual(['said q1'])
@@ -103,7 +103,7 @@ describe('a slice', () => {
     expect(journalOf(...worked, turn(1, 3), answer(1, 3), replayed(1, 3, 't_1_1_0')).slice(4)).toEqual(['answer 1.2', 'answer 1.3'])
   })
 
-  it('a slice includes only once what hooks report, though they also run for a replay', () => {
+  it('a slice includes hooks’ reports only once, though hooks also run for a replay', () => {
     const ofHook = (nth: number): EventBody => ({ ...emitted(1, nth, `seen in ${nth}`), on: 'postToolUse', hook: 'post' }) as EventBody
     const abandonedTurn = [...worked.slice(0, 7), ofHook(1), back(4, 4, { keepsRun: true })]
     const replay = [turn(1, 2), answer(1, 2), replayed(1, 2, 't_1_1_0'), ofHook(2)]
@@ -121,7 +121,7 @@ describe('a slice', () => {
     }
   })
 
-  it('a slice includes what a replay brings back of an outcome that was unknown', () => {
+  it('a slice includes the result that a replay restores of a call whose outcome was unknown', () => {
     const resolved: EventBody = { type: 'tool_resolved', ...call(1, 1), by: 'verify', happened: true, value: 'paid' }
     expect(journalOf(...worked.slice(0, 5), resolved, turn(1, 2), replayed(1, 2, 't_1_1_0'))).toEqual([
       'said q1',
@@ -217,7 +217,7 @@ describe('a reducer', () => {
     ],
     ['returns nothing', () => undefined, /returned undefined/],
     ['is async', async () => Promise.reject(new Error('later')), /cannot be async/],
-  ])('a reducer that %s has its event skipped, and reported', (_, fail, error) => {
+  ])('the event of a reducer that %s is skipped and reported', (_, fail, error) => {
     const skipped: SkippedEvent[] = []
     const rules = counter((value, { messageId }) => (messageId === 'bad' ? fail(value) : { n: value.n + 1 }))
     expect(foldOf([rules], received, skipped).values).toEqual({ counter: { n: 2 } })

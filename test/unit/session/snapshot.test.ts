@@ -250,7 +250,7 @@ describe('a snapshot', () => {
     expect(largest).toBeGreaterThan(0.7 * SNAPSHOT_BYTES.total)
   })
 
-  it('a snapshot is the state itself once the calls that were left out are put back', () => {
+  it('a snapshot equals the state once the omitted calls are put back', () => {
     fc.assert(
       fc.property(largeSessions, (large) => {
         for (const state of states({ ...large, messages: 1, taken: 1 })) {
@@ -329,6 +329,6 @@ describe('a text', () => {
     expect(textProblem(undefined, 'by')).toBeUndefined()
     expect(textProblem('ann', 'by')).toBeUndefined()
     expect(textProblem(7, 'reason')).toBe('`reason` must be a string.')
-    expect(textProblem('x'.repeat(2_000_000), 'by')).toMatch(/^`by` has 2,000,002 bytes of JSON, and the limit is 1,000: /)
+    expect(textProblem('x'.repeat(2_000_000), 'by')).toMatch(/^`by` has 2,000,002 bytes of JSON, and the limit is 1,000\. /)
   })
 })

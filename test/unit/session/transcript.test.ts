@@ -77,7 +77,7 @@ describe('the transcript', () => {
     },
     'a rollback to after the run': { type: 'rolled_back', toSeq: 5, upToSeq: 5, effects: [] },
   }
-  it.each(Object.keys(BACK))('the transcript has the messages of a regenerated run waiting again after %s', (what) => {
+  it.each(Object.keys(BACK))('the messages of a regenerated run wait again after %s', (what) => {
     const { waiting, messages } = transcriptOf(
       ...OPENED,
       answered(1, 1, { type: 'text', text: 'an answer' }),
@@ -89,7 +89,7 @@ describe('the transcript', () => {
     expect([...waiting]).toMatchObject([['m1', { content: 'm1', seq: 1 }]])
   })
 
-  it('the transcript has messages only once a turn takes them, in the order of the turn', () => {
+  it('the transcript includes messages once a turn accepts them, in the order of the turn', () => {
     expect(transcriptOf(received('m1'), received('m2')).messages).toEqual([])
     const { messages, waiting } = transcriptOf(
       received('m1'),
@@ -168,7 +168,7 @@ describe('the transcript', () => {
     expect(transcriptOf(...OPENED, answered(1, 1)).messages).toHaveLength(1)
   })
 
-  it('the transcript drops a run that is restarted, and has its messages waiting again before the others', () => {
+  it('the transcript drops a restarted run, whose messages wait again before the others', () => {
     const { messages, waiting } = transcriptOf(
       ...OPENED,
       answered(1, 1, { type: 'text', text: 'one' }),
@@ -190,7 +190,7 @@ describe('the transcript', () => {
     expect(messages).toEqual([{ role: 'user', content: expect.any(String) }])
   })
 
-  it('the transcript answers every call after a rollback out of a turn that was reopened and failed', () => {
+  it('every call in the transcript has a result after a rollback from a reopened turn that failed', () => {
     const { messages, open } = transcriptOf(
       ...OPENED,
       answered(1, 1, asks('look'), asks('look')),
@@ -211,7 +211,7 @@ describe('the transcript', () => {
 })
 
 describe('a call that was made again', () => {
-  it('a repeated call is shown behind a rollback after it, and no note says that it has left the transcript', () => {
+  it('a repeated call stays in the transcript after a rollback to a later point, and no note says that it is gone', () => {
     const transcript = transcriptOf(
       ...OPENED,
       answered(1, 1, asks('put')),
@@ -271,7 +271,7 @@ describe('a call whose outcome becomes known after the model was told that it is
     expect(told(...bodies, resolved({})).at(-1)).toContain('It completed')
   })
 
-  it('the note on a call’s late outcome survives a rollback to where it was unknown, and goes with the call', () => {
+  it('the note on a call’s late outcome survives a rollback to where it was unknown, and leaves with the call', () => {
     const back = (toSeq: number): EventBody => ({ type: 'rolled_back', toSeq, upToSeq: 7, effects: [] })
     expect(told(unknown, interrupted, resolved({}), back(6)).at(-1)).toContain('no longer unknown')
     expect(told(unknown, interrupted, resolved({}), back(3))).toMatchObject([

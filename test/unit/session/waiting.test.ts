@@ -90,7 +90,7 @@ const next = (state: SessionState, now = AT): unknown => {
 }
 
 describe('a person or a client is asked', () => {
-  it('people and clients are asked at once about all calls of a turn that would be executed, before any is run', () => {
+  it('all requests of a turn to people and clients are made at once, before any call runs', () => {
     const state = stateOf([
       resolution(0, 'read'),
       resolution(1, 'external', { approval: APPROVAL }),
@@ -109,7 +109,7 @@ describe('a person or a client is asked', () => {
     })
   })
 
-  it('a person or a client is asked for an answer once the call is approved', () => {
+  it('an answer is requested once the call is approved', () => {
     const state = stateOf([resolution(0, 'external', { approval: APPROVAL, client: {} })], [issued(0, 'external'), asked(0), approved(0)])
     expect(decide(state, dueAt(AT))).toMatchObject({ do: 'ask', calls: [{ for: 'answer' }] })
   })
@@ -132,7 +132,7 @@ describe('while a person or a client is asked', () => {
     expect(next(stateOf(calls, [...looked, approved(0)]))).toEqual([0])
   })
 
-  it('while a person or a client is asked, effects after a call that is answered outside continue', () => {
+  it('while a client tool waits for its answer, later effects continue', () => {
     const state = stateOf(
       [resolution(0, 'external', { client: {} }), resolution(1, 'external')],
       [issued(0, 'external'), { type: 'answer_requested', ...place(0) }],
@@ -150,7 +150,7 @@ describe('while a person or a client is asked', () => {
     expect(stateOf(calls, [...both, issued(1, 'read'), completed(1)]).status).toBe('waiting')
   })
 
-  it('the first call to expire does so when it is due, and the deadline of the run keeps counting', () => {
+  it('each request expires when it is due, and the deadline of the run keeps counting', () => {
     const state = stateOf([calls[0]!], [issued(0, 'external'), asked(0)])
     expect(next(state, AT + 499)).toEqual({ do: 'wait' })
     expect(next(state, AT + 500)).toMatchObject({ do: 'expire', call: { callId: 't_1_1_0' } })
@@ -179,7 +179,7 @@ describe('a run that fails while a person or a client is asked', () => {
     expect(decide(state, dueAt(AT))).toEqual({ do: 'wait' })
   })
 
-  it('a run that fails while a person or a client is asked keeps asking through an error that it leaves by itself', () => {
+  it('requests stay open through an error that the session leaves by itself', () => {
     const state = stateOf(
       [resolution(0, 'external', { approval: APPROVAL })],
       [

@@ -125,7 +125,7 @@ describe('a session waits', () => {
       [{ for: 'next_attempt', until: 9 }],
     ],
     ['for Postgres', [...MODEL, failed('archive_unavailable', 'automatic')], undefined, [{ for: 'postgres' }]],
-  ])('%s', (_, bodies, seen, waits) => {
+  ])('a session waits %s', (_, bodies, seen, waits) => {
     const found = waitsOf(stateOf(bodies), seen)
     expect(found).toHaveLength(waits.length)
     expect(found).toMatchObject(waits)

@@ -427,7 +427,7 @@ describe('in every session', () => {
     always((_, spans) => expect(new Set(spans.map(idOf)).size).toBe(spans.length))
   })
 
-  it('every span ends no earlier than it begins, and has a parent that ends, too, unless its run is still in progress', () => {
+  it('every span ends no earlier than it begins, and its parent ends as well, unless its run is still in progress', () => {
     always((events, spans) => {
       const ids = new Set(spans.map(idOf))
       const inProgress = tracesInProgress(events)
@@ -456,7 +456,7 @@ describe('in every session', () => {
     expect(met).toBeGreaterThan(50)
   })
 
-  it('in every session, spans tell which answers of models were taken out later', () => {
+  it('the spans of any session tell which model answers were removed later', () => {
     const met = metInSessions(({ events }) => {
       const spans = spansIn(events)
       const cuts = spans.filter(({ attributes }) => attributes['pawl.cut.after'] !== undefined)

@@ -6,7 +6,7 @@ import { uiMessagesOf } from '../../../src/ui/messages.ts'
 import { seed } from '../../support/sizes.ts'
 import { eventfulSessions, soundSessions } from '../session/sound-session.ts'
 
-it('are all that change the messages of a random session', () => {
+it('the events that change a chat are all that change the messages of a random session', () => {
   let silent = 0
   fc.assert(
     fc.property(fc.oneof(soundSessions, eventfulSessions), ({ events }) => {

@@ -18,7 +18,7 @@ function answering(...bodies: string[]) {
 const DONE = 'data: [DONE]\n\n'
 const FAILED = `data: ${JSON.stringify({ type: 'error', errorText: 'Failed.', code: 'store_read_failed' })}\n\n`
 
-it('are not sent again if nothing has changed since: the page rests, as after an abort', async () => {
+it('decisions are not sent again if nothing has changed since: the page rests, as after an abort', async () => {
   const { decide, posts } = answering(DONE, DONE)
   await decide('approval-responded')
   await expect(decide('approval-responded')).rejects.toMatchObject({ name: 'AbortError' })
@@ -27,7 +27,7 @@ it('are not sent again if nothing has changed since: the page rests, as after an
   expect(posts()).toBe(2)
 })
 
-it('are sent again after a stream that has failed', async () => {
+it('decisions are sent again after a stream that has failed', async () => {
   const { decide, posts } = answering(FAILED, DONE)
   await expect(decide('approval-responded')).rejects.toMatchObject({ code: 'store_read_failed' })
   await decide('approval-responded')

@@ -24,7 +24,7 @@ describe('the newest messages', () => {
     expect(merged(shown, { messages: [] })).toEqual([])
   })
 
-  it('the newest messages leave decisions and results alone that the page has not sent, as long as they are asked for', () => {
+  it('the newest messages keep decisions and results that the page has not sent, as long as they are still requested', () => {
     const asked = { toolCallId: 't_1', state: 'approval-requested', approval: { id: 't_1:x' } }
     const mine = { ...asked, state: 'approval-responded', approval: { id: 't_1:x', approved: true } }
     const client = { toolCallId: 't_2', state: 'input-available' }
@@ -55,7 +55,7 @@ describe('what the server does not have', () => {
     expect(merged(shown, { messages }, { refused: new Set() })).toEqual(shown)
   })
 
-  it('what the server does not have remains below the newest messages if it is a message that may not have arrived', () => {
+  it('a message that may not have arrived remains below the newest messages', () => {
     const shown = [said('a'), said('b'), said('lost'), said('c')]
     const unsent = 'lost'
     expect(ids(merged(shown, { messages: [said('a'), said('d')] }, { unsent }))).toEqual(['a', 'd', 'lost'])

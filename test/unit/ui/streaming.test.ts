@@ -246,7 +246,7 @@ describe('a message that was taken by a turn which was then taken out', () => {
     expect(failed?.metadata).toMatchObject({ pawl: { status: 'error', error } })
   })
 
-  it('a message that was taken by a turn which was then taken out comes before the answer to it', () => {
+  it('a message whose turn was removed comes before the answer to it', () => {
     expect(uiMessagesOf(events).map(textsOf)).toEqual(['user: first', 'assistant: begun', 'user: second', 'assistant: answered'])
   })
 
@@ -264,7 +264,7 @@ describe('a message that was taken by a turn which was then taken out', () => {
   })
 })
 
-it('An answer runs again once its session no longer waits for a worker, even if the model has nothing to say', () => {
+it('an answer runs again once its session no longer waits for a worker, even if the model has nothing to say', () => {
   const events: SessionEvent[] = []
   const add = (body: object): void => void events.push({ v: 1, seq: events.length + 1, at: 1, ...body } as SessionEvent)
   const usage = { input_tokens: 1, output_tokens: 1, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
@@ -314,7 +314,7 @@ describe('pages of the history', () => {
     }
   })
 
-  it('pages of the history have a size, and shorten what does not fit of an answer that is larger by itself', () => {
+  it('pages of the history have a maximum size, and shorten an answer that alone exceeds it', () => {
     const { events } = conversation(40, 1_000)
     const pages = pagesOf(events, 1_000, 10_000)
     expect(pages.length).toBeGreaterThan(5)

@@ -28,7 +28,7 @@ function thread(limitMs = LIMIT_MS) {
   }
 }
 
-it('ends the process with an error that names the execution if an activation does not end', async () => {
+it('the activation limit ends the process with an error that names the execution if an activation does not end', async () => {
   const { workflow, answer } = thread()
   const [before, blocked, after] = [await workflow('before'), await workflow('blocked'), await workflow('after')]
   const first = before.activate({})
@@ -39,7 +39,7 @@ it('ends the process with an error that names the execution if an activation doe
   expect(() => vi.advanceTimersByTime(1)).toThrow(/execution blocked .* 10,000 ms/)
 })
 
-it('leaves an activation that ends in time alone, and each has the whole time', async () => {
+it('the activation limit leaves an activation that ends in time alone, and each has the whole time', async () => {
   const { workflow, answer } = thread()
   const one = await workflow('one')
   for (let n = 0; n < 3; n++) {
@@ -51,7 +51,7 @@ it('leaves an activation that ends in time alone, and each has the whole time', 
   expect(vi.getTimerCount()).toBe(0)
 })
 
-it('does not count the time that an activation waits for those before it', async () => {
+it('the activation limit does not count the time that an activation waits for those before it', async () => {
   const { workflow, answer } = thread()
   const activated = await Promise.all(['a', 'b', 'c', 'd'].map(async (runId) => ({ runId, done: (await workflow(runId)).activate({}) })))
   for (const { runId, done } of activated) {
@@ -61,7 +61,7 @@ it('does not count the time that an activation waits for those before it', async
   }
 })
 
-it('does not end a process that was paused: the answer may be waiting behind the timer', async () => {
+it('the activation limit does not end a process that was paused: the answer may be waiting behind the timer', async () => {
   vi.useRealTimers()
   const { workflow, answer } = thread(100)
   const activated = (await workflow('one')).activate({})

@@ -5,7 +5,7 @@ import { cachedReporter } from '../../../src/worker/orchestrator/cached-reports.
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-it('reports an execution at once, and those of the next 50 ms together, each once', () => {
+it('an execution is reported at once, and those of the next 50 ms together, each once', () => {
   const reported: string[][] = []
   const heard = cachedReporter((executions) => reported.push(executions.map(({ executionId, seq }) => `${executionId}/${seq}`)))
   heard({ workflowId: 'w', executionId: 'a', seq: 1 })

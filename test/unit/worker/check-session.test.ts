@@ -99,7 +99,7 @@ describe('a call that is executed, or will be', () => {
     ['it still has a verify', verify, { effect: 'external', verify: true }, []],
     ['it no longer has a verify', { effect: 'external' }, { effect: 'external', verify: true }, ['verify_removed']],
   ] as [string, Partial<ToolOptions> | undefined, Partial<UnfinishedCall['resolution']>, string[]][])(
-    '%s',
+    'a call that is executed, or will be, gets its warnings if %s',
     async (_, now, resolution, codes) => {
       for (const status of ['requested', 'issued', 'awaiting_approval'] as const) {
         expect(await codesFor(agent(now), { calls: [call(status, resolution)] })).toEqual(codes)

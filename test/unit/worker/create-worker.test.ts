@@ -15,7 +15,7 @@ async function deadPort(): Promise<number> {
   return port
 }
 
-it('closes its store and disposes of its services if Temporal does not answer', async () => {
+it('createWorker closes its store and disposes of its services if Temporal does not answer', async () => {
   const lines: string[] = []
   const log = (_fields: unknown, message?: string): void => void lines.push(message ?? '')
   let disposals = 0

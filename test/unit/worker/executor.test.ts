@@ -154,7 +154,7 @@ describe('an executor whose orchestrator has died', () => {
     expect(first.of('done')).toEqual([])
   })
 
-  it('an executor brings along to a new orchestrator what it answered just before the old one died', async () => {
+  it('an executor reports to a new orchestrator what it answered just before the old one died', async () => {
     const { executor, first, body } = await atWork('k2')
     body.finish('worked')
     await first.hears('done')
@@ -164,7 +164,7 @@ describe('an executor whose orchestrator has died', () => {
     expect(second.of('hello')[0]?.holding).toMatchObject([{ job: 'k2', outcome: { kind: 'answered', result: { value: 'worked' } } }])
   })
 
-  it('an executor keeps the answers of external bodies for long, and recent ones until an orchestrator serves', async () => {
+  it('an executor keeps the answers of external bodies longer, and recent ones until an orchestrator serves', async () => {
     vi.useFakeTimers()
     try {
       const executor = anExecutor()
@@ -218,7 +218,7 @@ describe('an executor whose orchestrator has died', () => {
     await second.hears('entered')
   })
 
-  it('an executor whose orchestrator has died does not bring along a job that was moved to another executor', async () => {
+  it('an executor whose orchestrator has died does not report a job that was moved to another executor', async () => {
     const { executor, first } = await atWork('k4')
     first.say({ type: 'stop', job: 'k4', why: 'moved' })
     await new Promise((resolve) => setTimeout(resolve, 5))

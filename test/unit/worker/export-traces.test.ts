@@ -135,7 +135,7 @@ describe('the exporter', () => {
     await Promise.all([end(), vi.advanceTimersByTimeAsync(5_000)])
   })
 
-  it('the exporter waits longer after each failure, and leaves nothing out', async () => {
+  it('the exporter waits longer after each failure, and omits nothing', async () => {
     let tries = 0
     const { start, sent } = deployed([runOf('s0')], async () => {
       tries += 1

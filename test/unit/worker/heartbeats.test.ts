@@ -119,7 +119,7 @@ describe('what the server answers', () => {
     ])
   })
 
-  it('what the server answers about an attempt that has no heartbeats counts as lost', async () => {
+  it('an attempt without heartbeats counts as lost, whatever the server answers', async () => {
     const { posted, tell } = sending()
     await tell({ type: 'tell', id: 1, request: 5 })
     expect(posted).toEqual([{ type: 'told', request: 5, answer: 'lost' }])
@@ -152,7 +152,7 @@ describe('the heartbeat that lets an external body be entered', () => {
     expect(posted).toEqual([{ type: 'told', request: 7, answer: 'mine' }])
   })
 
-  it('the heartbeat before an external body is not sent, and the body not entered, if an earlier one may arrive after it', async () => {
+  it('an external body is not entered, nor its heartbeat sent, if an earlier heartbeat may still arrive', async () => {
     const { sent, posted, tell, says } = sending()
     await tell(start('not begun'))
     await vi.advanceTimersByTimeAsync(3_000)

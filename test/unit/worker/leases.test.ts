@@ -198,7 +198,7 @@ describe('a lease whose session was asked to stop', () => {
     expect(tells(posted)).toHaveLength(6)
   })
 
-  it('a lease asks no more about a stop once the server has answered or the lease was released', async () => {
+  it('a lease no longer asks about a stop once the server has answered or the lease was released', async () => {
     vi.useFakeTimers()
     const { leases, watched, posted, answer } = leasesWith()
     leases.take(TICKET, () => undefined)
@@ -269,7 +269,7 @@ describe('what a lease asks', () => {
     }
   })
 
-  it('what a lease asks about the live attempt is sent only once its heartbeats have started, however slow the codec is', async () => {
+  it('a lease asks about its attempt only once its heartbeats have started, however slow the codec is', async () => {
     const { leases, story } = leasesWith({ encode: (report) => turns().then(() => encoded(report)) })
     void leases.take(TICKET, () => undefined).stillMine()
     await expect.poll(() => story().map(([type]) => type)).toEqual(['start', 'tell'])

@@ -136,7 +136,7 @@ describe('an executor that dies', () => {
     expect(story.at(-1)).toBe('died 1 with a')
   })
 
-  it('an executor that dies before it accepted a job, five times in a row, makes Temporal retry, and nothing counts', async () => {
+  it('if five executors in a row die before they accept a job, Temporal retries it, and no death counts against it', async () => {
     const { pool, executor } = startCrew()
     const seen = watched(pool.dispatch(order('a')))
     for (let id = 1; id <= 5; id++) await (await executor(id)).die()
@@ -280,7 +280,7 @@ describe('what an executor holds from an earlier orchestrator', () => {
     expect([leases.get('a')?.announced, leases.get('b')?.announced]).toEqual([1, 0])
   })
 
-  it('what an executor holds from an earlier orchestrator may begin later, because it still belongs to that executor', async () => {
+  it('a job that an executor holds from an earlier orchestrator may begin later, because it still belongs to that executor', async () => {
     const { executor, leases } = startCrew()
     const one = await executor(1, { holding: [holding('a')] })
     expect(await one.ask({ ask: 'begin', job: 'job of a' })).toMatchObject({ type: 'answer', value: true })

@@ -95,7 +95,7 @@ describe('a tool of a session that has killed two executors', () => {
     }
   })
 
-  it('a tool that has killed two executors waits for the successor of the second, but not forever', async () => {
+  it('a tool that has killed two executors waits for the replacement of the second, but not forever', async () => {
     const team = await withSuspect(2)
     await team.die(await team.give('bad'))
     const seen = await team.begin('bad', 'bad')
@@ -184,27 +184,24 @@ describe('a suspect that was killed by chance', () => {
 })
 
 describe('a suspect that has waited long', () => {
-  it.each([2, 3])(
-    'a suspect that has waited long joins the one that runs after a second, and no other work (%i deaths)',
-    async (deaths) => {
-      const team = await withSuspect(3)
-      await team.kill('worse', deaths)
-      await vi.advanceTimersByTimeAsync(1_000)
-      const kept = await team.give('bad')
-      const others = [await team.give('a'), await team.give('b')]
-      await team.begin('worse', 'worse')
-      await vi.advanceTimersByTimeAsync(900)
-      expect(team.placed('worse')).toBe(deaths)
-      await vi.advanceTimersByTimeAsync(200)
-      expect(team.story.at(-1)).toBe(`job worse on ${kept}`)
-      expect(others).not.toContain(kept)
-    },
-  )
+  it.each([2, 3])('a suspect joins a running one after a second, but no other work (%i deaths)', async (deaths) => {
+    const team = await withSuspect(3)
+    await team.kill('worse', deaths)
+    await vi.advanceTimersByTimeAsync(1_000)
+    const kept = await team.give('bad')
+    const others = [await team.give('a'), await team.give('b')]
+    await team.begin('worse', 'worse')
+    await vi.advanceTimersByTimeAsync(900)
+    expect(team.placed('worse')).toBe(deaths)
+    await vi.advanceTimersByTimeAsync(200)
+    expect(team.story.at(-1)).toBe(`job worse on ${kept}`)
+    expect(others).not.toContain(kept)
+  })
 
   it.each([
     ['its next death could be the last', { bad: 2, worse: 4 }],
     ['that one has died three times', { bad: 3, worse: 2 }],
-  ])('a suspect that has waited long joins it only after ten seconds if %s', async (_, deaths) => {
+  ])('a suspect joins a running one only after ten seconds if %s', async (_, deaths) => {
     const team = await teamOf(3)
     await team.kill('bad', deaths.bad)
     await team.kill('worse', deaths.worse)
@@ -217,7 +214,7 @@ describe('a suspect that has waited long', () => {
     expect(team.story.at(-1)).toBe(`job worse on ${kept}`)
   })
 
-  it('a suspect that has waited long does not wait for the rest of the ten seconds once that one has died', async () => {
+  it('a suspect stops waiting for a running one as soon as that one has died', async () => {
     const team = await teamOf(3)
     await team.kill('bad', 4)
     for (const session of ['one', 'two']) await team.kill(session, 2)
@@ -232,7 +229,7 @@ describe('a suspect that has waited long', () => {
     expect([team.placed('one'), team.placed('two')]).toEqual([3, 3])
   })
 
-  it('a suspect that has waited long costs a healthy one that runs for seconds a third death, and no fourth', async () => {
+  it('a suspect costs a healthy one that runs for seconds at most a third death', async () => {
     const team = await teamOf(1)
     const beginBoth = async () => {
       for (const call of ['healthy', 'bad']) await team.begin(call)
@@ -257,7 +254,7 @@ describe('a suspect that has waited long', () => {
     expect([team.placed('healthy'), team.placed('bad')]).toEqual([4, 4])
   })
 
-  it('a suspect that has waited long enters together with the others that have', async () => {
+  it('suspects that have waited long enough enter together', async () => {
     const team = await withSuspect(3)
     for (const session of ['one', 'two', 'three']) await team.kill(session, 3)
     await team.kill('bad', 1)
@@ -272,7 +269,7 @@ describe('a suspect that has waited long', () => {
     expect(new Set(entered.map((line) => line.split(' on ')[1])).size).toBe(1)
   })
 
-  it('a suspect that has waited long waits for the successor of the executor that another one has just killed', async () => {
+  it('a suspect waits for the replacement of an executor that another suspect has just killed', async () => {
     const team = await withSuspect(3)
     await team.kill('worse', 2)
     const kept = await team.give('bad')
@@ -298,7 +295,7 @@ describe('a healthy call, while an executor is kept for suspects', () => {
     return { team, kept }
   }
 
-  it('a healthy call, while an executor is kept for suspects waits for the successor of the only other one', async () => {
+  it('while an executor is kept for suspects, a healthy call waits for the replacement of the only other one', async () => {
     const { team, kept } = await withSuspectAlone()
     await team.begin('b')
     await vi.advanceTimersByTimeAsync(5_000)
@@ -328,7 +325,7 @@ describe('a healthy call, while an executor is kept for suspects', () => {
     expect(successor).not.toBe(kept)
   })
 
-  it('a healthy call, while an executor is kept for suspects stops waiting when it is stopped', async () => {
+  it('while an executor is kept for suspects, a healthy call stops waiting when it is stopped', async () => {
     const { team } = await withSuspectAlone()
     const seen = await team.begin('b')
     team.leases.get('b')?.stop('cancelled')

@@ -40,7 +40,7 @@ function log() {
   }
 }
 
-it('logs each event once: not during a replay, not what an earlier execution made, not what a repeated task makes again', () => {
+it('the session log has each event once, even after replays, repeated tasks and earlier executions', () => {
   const { lines, pass } = log()
   const entries = entriesOf([started, answer(1), answer(2), completed])
   pass(entries.slice(0, 1), { isReplaying: true })
@@ -50,14 +50,14 @@ it('logs each event once: not during a replay, not what an earlier execution mad
   expect(lines.map(({ message }) => message)).toEqual(['model answered', 'run completed'])
 })
 
-it('logs an event that a repeated task makes differently', () => {
+it('the session log includes an event that a repeated task makes differently', () => {
   const { lines, pass } = log()
   pass(entriesOf([started]))
   pass(entriesOf([{ type: 'message_received', messageId: 'n', content: 'wait' }, started]))
   expect(lines.map(({ message }) => message)).toEqual(['run started', 'message received', 'run started'])
 })
 
-it('says what a run has cost, including answers that were replayed', () => {
+it('the session log has the cost of a run, including answers that were replayed', () => {
   const { pass, cost, lines } = log()
   const entries = entriesOf([started, answer(1), answer(2), completed])
   pass(entries.slice(0, 2), { isReplaying: true })
@@ -66,7 +66,7 @@ it('says what a run has cost, including answers that were replayed', () => {
   expect(cost()).toBe(0.024)
 })
 
-it('does not say what a run has cost if an answer has no known price, or did not pass through this log', () => {
+it('the session log omits the cost of a run if an answer has no known price, or did not pass through this log', () => {
   const scripted = log()
   scripted.pass(entriesOf([started, answer(1), answer(2, 'scripted'), completed]))
   expect(scripted.cost()).toBeUndefined()

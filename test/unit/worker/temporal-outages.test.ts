@@ -7,7 +7,7 @@ import { until } from '../../support/until.ts'
 const SOON = { retryMs: 5, settlingMs: 5 }
 const LONG_MS = 600_000
 
-it('logs one line when the server is lost and one when it is back, and none while it settles', async () => {
+it('an outage of Temporal is one line when the server is lost and one when it is back, and none while it settles', async () => {
   const log = recorder()
   const outages = watchTemporal(log, { ...SOON, settlingMs: LONG_MS })
   let isAway = true
@@ -27,7 +27,7 @@ it('logs one line when the server is lost and one when it is back, and none whil
   ])
 })
 
-it('blames no server for what fails once it has settled', async () => {
+it('failures after a server has settled are not blamed on it', async () => {
   const log = recorder()
   const outages = watchTemporal(log, SOON)
   let isAway = true
@@ -38,7 +38,7 @@ it('blames no server for what fails once it has settled', async () => {
   expect(log.about('')).toHaveLength(2)
 })
 
-it('says nothing of a server that answers, and nothing more once the watch has ended', async () => {
+it('nothing is logged about a server that answers, or once the watch has ended', async () => {
   const log = recorder()
   const outages = watchTemporal(log, SOON)
   const probes = { well: 0, away: 0 }
@@ -52,7 +52,7 @@ it('says nothing of a server that answers, and nothing more once the watch has e
   expect(log.about('')).toEqual([['warn', expect.stringContaining('away:7233 does not answer')]])
 })
 
-it('notices a server that is frozen, so that no call of the SDK fails', async () => {
+it('a frozen Temporal server is noticed although no call of the SDK fails', async () => {
   const log = recorder()
   const outages = watchTemporal(log, { ...SOON, askMs: 5 })
   const answer = [true, true, false, true, false, false]

@@ -93,7 +93,7 @@ describe('after a pause of the orchestrator itself, or of the machine', () => {
     expect(kills(crew)).toEqual([])
   })
 
-  it('a body that ended during the pause is not overdue: its answer is read first', async () => {
+  it('a body that ended while the orchestrator was paused is not overdue, because its answer is read first', async () => {
     const { crew, one, job } = await entered({ once: true })
     pause(600_000)
     // The timers that are due fire before pending messages are read.
@@ -103,7 +103,7 @@ describe('after a pause of the orchestrator itself, or of the machine', () => {
     expect(kills(crew)).toEqual([])
   })
 
-  it('an executor that really is stuck is killed all the same', async () => {
+  it('an executor that really is stuck is killed even after a pause', async () => {
     const { crew } = await entered()
     pause(600_000)
     await vi.advanceTimersByTimeAsync(STUCK_MS + 2_000)

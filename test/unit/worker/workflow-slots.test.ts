@@ -58,20 +58,20 @@ it('tasks of cached sessions have all other slots', async () => {
   expect(eager(true)).toBeNull()
 })
 
-it('each quick task allows one more at a time', async () => {
+it('each quick task raises the limit by one', async () => {
   const { task, reserveAll } = worker()
   for (let n = 0; n < 3; n++) await task(400)
   const permits = await reserveAll(false)
   expect(permits).toHaveLength(5)
 })
 
-it('there are never more than ten, however quick tasks are', async () => {
+it('a worker never takes more than ten uncached tasks at a time, however quick they are', async () => {
   const { task, reserveAll } = worker()
   for (let n = 0; n < 50; n++) await task(1)
   expect(await reserveAll(false)).toHaveLength(10)
 })
 
-it('a task that takes longer than a second reduces them to two', async () => {
+it('a task that takes longer than a second reduces the limit to two', async () => {
   const { task, reserveAll } = worker()
   for (let n = 0; n < 8; n++) await task(1)
   await task(1_100)

@@ -13,22 +13,22 @@ function readableAfter(times: number): () => Promise<Answer> {
 }
 
 describe('a session that cannot be read yet', () => {
-  it('a session that cannot be read yet is tried again', async () => {
+  it('reading a session is retried if it cannot be read yet', async () => {
     expect(await readFor(readableAfter(2))).toEqual({ kind: 'found', at: 3 })
   })
 
-  it('a session that cannot be read yet is refused to the sender in the end, with the last reason', async () => {
+  it('if a session still cannot be read, the request is refused with the last reason', async () => {
     const refused = readFor(readableAfter(100))
     const message = expect.stringContaining('could not be read back: the execution is still loading. Try again.')
     await expect(refused).rejects.toMatchObject({ type: 'stale_watermark', nonRetryable: true, details: [{ message }] })
   })
 
-  it('a session that cannot be read yet is refused without a reason if a worker of an earlier build gave none', async () => {
+  it('if a worker of an earlier build gave no reason, a request for an unreadable session is refused without one', async () => {
     const message = expect.stringContaining('could not be read back. Try again.')
     await expect(readFor(async () => ({ kind: 'stale_watermark' }))).rejects.toMatchObject({ details: [{ message }] })
   })
 
-  it('a session that cannot be read yet is refused to the sender if it is cancelled', async () => {
+  it('if a session is cancelled while it cannot be read, the request is refused', async () => {
     const refused = readFor(() => Promise.reject(new CancelledFailure('cancelled')))
     await expect(refused).rejects.toBeInstanceOf(ApplicationFailure)
     await expect(refused).rejects.toMatchObject({
