@@ -170,7 +170,7 @@ describe.concurrent('a budget in US dollars', () => {
     expect((await session.state()).spend?.usd).toBe(0.1)
   })
 
-  it('a budget in US dollars counts what was measured if a provider reports no usage, or nonsense', async () => {
+  it('a budget in US dollars uses pawl’s own measurement if a provider reports no usage, or nonsense', async () => {
     const { session } = dollars.play(here.pawl, {
       model: (_request, { onDelta }) => {
         onDelta({ type: 'text', index: 0, text: 'x'.repeat(744) })

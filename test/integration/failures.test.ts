@@ -97,7 +97,7 @@ describe('failures', () => {
     expect((await queries.failures({ since: NOON, until: NOON + 1 })).agents).toEqual([])
   })
 
-  it('failures of runs are told apart by whether they healed by themselves, by a person, or not', async () => {
+  it('failures of runs are counted by whether they healed by themselves, by a person, or not at all', async () => {
     const byPolicy: EventBody[] = [
       { type: 'recovery_started', run: 1, strategy: 'continue_run', automatic: true },
       { type: 'recovery_ended', run: 1, strategy: 'continue_run' },
@@ -230,7 +230,7 @@ describe('failures', () => {
     expect(whole?.map(inSplit)).toEqual(split)
   })
 
-  it('failures of tools and models are reported by tool and code, with what became of each call', async () => {
+  it('failures of tools and models are reported by tool and code, with the outcome of each call', async () => {
     const attempt = (turn: number, index: number, code: string): EventBody => ({
       type: 'tool_attempt_failed',
       run: 1,

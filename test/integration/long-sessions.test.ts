@@ -129,7 +129,7 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
     await session.send('said again', { messageId: 'start' })
   }
 
-  it('a long run shows the model at every turn what it would see in one execution, and does each thing once', {
+  it('in a long run, the model sees at every turn what it would see in one execution, and each effect happens once', {
     timeout: 1_500_000,
   }, async () => {
     const began = performance.now()

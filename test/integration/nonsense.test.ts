@@ -121,13 +121,13 @@ describe.concurrent('arguments', () => {
     expect(entered).toEqual([])
   })
 
-  it('arguments with more keys than a strict schema has produce an error result that names them', async () => {
+  it('keys that a strict schema does not have produce an error result that names them', async () => {
     const { told, entered } = await play({ calls: [use('strict', { what: 'it', whim: 1 })] })
     expect(told).toMatchObject([{ isError: true, content: expect.stringContaining('whim') }])
     expect(entered).toEqual([])
   })
 
-  it('arguments with extra keys for a loose schema reach the body without them, are recorded, and are another intent', async () => {
+  it('extra keys for a loose schema do not reach the body, but are recorded and make another intent', async () => {
     const { entered, events } = await play({ calls: [use('idempotent', { what: 'it', whim: 1 }), use('idempotent', { what: 'it' })] })
     expect(entered.map(({ input }) => input)).toEqual([{ what: 'it' }, { what: 'it' }])
     expect(new Set(entered.map(({ key }) => key)).size).toBe(2)
@@ -156,7 +156,7 @@ describe.concurrent('arguments', () => {
 })
 
 describe.concurrent('two calls in one turn', () => {
-  it('two calls in one turn that share an id are two calls, each with its own result', async () => {
+  it('two calls in one turn with the same id are two calls, each with its own result', async () => {
     const { told, events } = await play({
       calls: [use('idempotent', { what: 'a' }, 'x'), use('idempotent', { what: 'b' }, 'x')],
       body: (input) => input,

@@ -234,7 +234,7 @@ describe('a session', () => {
     expect(pages.flat().map(({ version }) => version)).toEqual([2, 1])
   })
 
-  it('a session shows its transcript as it was at any point, even in a past that was rolled back', async () => {
+  it('a session shows its transcript as it was at any point, even in its archived past', async () => {
     const read = (after: number) => store.events('whole', { after, limit: 3 })
     const at = async (target: object): Promise<string[]> => messageIds(await transcriptAt(read, target as never, async (page) => [...page]))
     expect(await at({ checkpoint: 1 })).toEqual(FIRST)

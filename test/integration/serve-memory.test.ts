@@ -113,7 +113,7 @@ function unread(path: string): void {
 }
 
 describe.runIf(process.platform === 'linux')('a caller with a large conversation', () => {
-  it('a caller with a large conversation gets it in pages that the server has memory for, even many at the same time', async () => {
+  it('large conversations are sent in pages that fit into the server’s memory, even to many readers at the same time', async () => {
     const paths = ['ui/ID/messages', 'sessions/ID/messages?limit=1000', 'sessions/ID/events', 'tool-calls?limit=1000', 'events?limit=1000']
     const asked = paths.flatMap((path) => Array.from({ length: 8 }, () => `/v1/${path.replace('ID', encodeURIComponent(id))}`))
     const answers = await Promise.all(asked.map(async (path) => ({ path, ...(await mallory.client.get(path)) })))
@@ -128,7 +128,7 @@ describe.runIf(process.platform === 'linux')('a caller with a large conversation
     expect(peakMb()).toBeLessThan(MAX_RSS_MB)
   })
 
-  it('a caller with a large conversation reloads all of it in a page of `useChat`', async () => {
+  it('a page of `useChat` can reload a large conversation completely', async () => {
     const transport = new PawlChatTransport({ api: url, headers: { authorization: `Bearer ${mallory.key}` } })
     const newest = await transport.messagesPage(id)
     expect(newest.messages.map(({ role }) => role)).toEqual(['user', 'assistant'])
@@ -143,7 +143,7 @@ describe.runIf(process.platform === 'linux')('a caller with a large conversation
     expect(parts.every((part) => 'state' in part && part.state === 'output-available')).toBe(true)
   })
 
-  it('a client that reads none of its answers and streams takes no memory from other clients', async () => {
+  it('a client that never reads its answers and streams takes no memory from other clients', async () => {
     const session = encodeURIComponent(id)
     for (let n = 0; n < 60; n++) {
       unread(`/v1/ui/${session}/messages`)

@@ -139,7 +139,7 @@ describe('a checkpoint', () => {
     expect(await open().resume('s')).toMatchObject({ state: stateOf(log), warnings: [] })
   })
 
-  it('a checkpoint that was written late records since when, and why', async () => {
+  it('a checkpoint that was written late records since when it was due, and why it was late', async () => {
     const since = new Date('2026-11-21T10:00:00Z')
     await open().flush('s', EPOCH, upTo(2), { late: { since, code: 'store_unavailable', message: 'Postgres cannot be had', attempts: 3 } })
     expect(await versions()).toEqual([1, 2])

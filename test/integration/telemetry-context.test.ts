@@ -47,7 +47,7 @@ describe('user code, if telemetry is on,', () => {
 
   const active = () => trace.getSpanContext(context.active())
 
-  it('user code, if telemetry is on, runs under the span of its attempt at a model call or a tool call', async () => {
+  it('if telemetry is on, user code runs under the span of its attempt at a model call or a tool call', async () => {
     const seen: (ReturnType<typeof active> | undefined)[] = []
     const { id, session } = play(deployment.pawl, {
       model: (request) => {
@@ -73,7 +73,7 @@ describe('user code, if telemetry is on,', () => {
     expect(new Set(found.map((span) => span?.spanId)).size).toBe(4)
   })
 
-  it('user code, if telemetry is on, runs under the right span after a pause, in the trace that continues the run', async () => {
+  it('if telemetry is on, user code runs under the right span after a pause, in the trace that continues the run', async () => {
     let inTool: ReturnType<typeof active>
     const { id, session } = play(deployment.pawl, {
       model: async (request) => {

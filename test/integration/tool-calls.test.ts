@@ -271,7 +271,7 @@ describe('a model that repeats a call', () => {
     expect(told(played, 2)).toEqual([['[idempotent replay of t_1_1_0]\n{"id":"x1"}', false]])
   })
 
-  it('a model that repeats a call of an earlier run executes it again, because another run is another intent', async () => {
+  it('a call that a model repeats in a later run is executed again, because another run is another intent', async () => {
     const put = [use('put', 'a thing', 1)]
     const played = player.play(here.pawl, { model: inOrder(put, 'done', put, 'done again') })
     await answered(played)
@@ -280,7 +280,7 @@ describe('a model that repeats a call', () => {
     expect(new Set(played.entries.map(({ key }) => key)).size).toBe(2)
   })
 
-  it('a model that repeats a call that is a read executes it again, even after a write', async () => {
+  it('a read that a model repeats is executed again, even after a write', async () => {
     let value = 1
     const played = player.play(here.pawl, {
       model: inOrder([use('look', 'at it')], [use('put', 'it', 2)], [use('look', 'at it')], 'done'),
@@ -295,7 +295,7 @@ describe('a model that repeats a call', () => {
     expect(played.entries.filter(({ tool }) => tool === 'look').map(({ key }) => key)).toEqual(['', ''])
   })
 
-  it('a model that repeats a call within one turn executes it once', async () => {
+  it('a call that a model repeats within one turn is executed once', async () => {
     const twice = (name: string) => [use(name, 'the same', 1), use(name, 'the same', 1)]
     const played = player.play(here.pawl, { model: inOrder([...twice('put'), ...twice('pay')], 'done') })
     await answered(played)

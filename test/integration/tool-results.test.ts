@@ -209,13 +209,13 @@ it('a tool learns for whom, where and on which attempt it runs', async () => {
 })
 
 describe('the context', () => {
-  it('the context that matches the agent’s schema is passed to the instructions on every call', async () => {
+  it('a context that matches the agent’s schema is passed to the instructions on every call', async () => {
     const session = here.pawl.session<typeof tenant>(undefined, { agent: 'tenant', context: { tenantId: 't1' } })
     expect((await (await session.send('hello')).result({ timeout: 30_000 })).text).toBe('For {"tenantId":"t1"}, run 1.')
     expect((await (await session.send('hello')).result({ timeout: 30_000 })).text).toBe('For {"tenantId":"t1"}, run 2.')
   })
 
-  it('the context that does not match ends the run as invalid_context', async () => {
+  it('a context that does not match the agent’s schema ends the run as invalid_context', async () => {
     const session = here.pawl.session(undefined, { agent: 'tenant', context: { tenant: 7 } })
     await expect((await session.send('hello')).result({ timeout: 30_000 })).rejects.toMatchObject({
       name: 'RunFailedError',

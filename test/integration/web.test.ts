@@ -649,7 +649,7 @@ describe('a mistaken request', () => {
     expect(body.parts).toEqual([{ at, detail: expect.stringContaining(detail) }])
   })
 
-  it('a mistaken request is told what to do over HTTP, not in TypeScript or on a command line', async () => {
+  it('the refusal of a request says what to do over HTTP, not in TypeScript or on a command line', async () => {
     const { sessionId } = await talk(acme, 'pay')
     const at = `/v1/sessions/${sessionId}`
     const detailOf = async (path: string, sent: object) => (await acme.post(path, sent)).body.detail

@@ -79,7 +79,7 @@ const call = (toolCallId: unknown, json: unknown, more: object = {}) => ({
 afterEach(() => void vi.useRealTimers())
 
 describe('the stream of a model of the AI SDK', () => {
-  it('the stream of a model of the AI SDK that reports a call under a different id from its pieces has one call', async () => {
+  it('an AI SDK stream that reports a call under another id than its pieces has one call', async () => {
     const deltas: ModelDelta[] = []
     const parts = [
       ...input('a', '{"id":', '"A7"}'),
@@ -103,7 +103,7 @@ describe('the stream of a model of the AI SDK', () => {
     ])
   })
 
-  it('the stream of a model of the AI SDK may use an id twice, or none at all', async () => {
+  it('an AI SDK stream may use an id twice, or none at all', async () => {
     const parts = [
       ...input('a', '{"id":1}'),
       call('a', '{"id":1}'),
@@ -127,7 +127,7 @@ describe('the stream of a model of the AI SDK', () => {
     expect(cut.content.map((block) => block.type === 'tool_use' && block.input)).toEqual([{ id: 1 }, ''])
   })
 
-  it('the stream of a model of the AI SDK leaves out provider-run calls, files, sources, empty text and unknown parts', async () => {
+  it('provider-run calls, files, sources, empty text and unknown parts of an AI SDK stream are left out', async () => {
     const parts = [
       null,
       'part',
@@ -172,7 +172,7 @@ describe('the stream of a model of the AI SDK', () => {
     ['length', 'MAX_TOKENS', 'max_tokens'],
     ['other', 'quite_new', 'end_turn'],
     ['quite new', undefined, 'end_turn'],
-  ])('the stream of a model of the AI SDK that finishes with %s (%s) has the stop reason %s', async (unified, raw, stopReason) => {
+  ])('an AI SDK stream that finishes with %s (%s) has the stop reason %s', async (unified, raw, stopReason) => {
     expect((await ask(saying([...text('0', 'So.'), { ...finish(unified), finishReason: { unified, raw } }]))).stopReason).toBe(stopReason)
   })
 
@@ -182,11 +182,11 @@ describe('the stream of a model of the AI SDK', () => {
     ['a finish without a reason', [...text('0', 'So.'), { ...finish(), finishReason: { unified: 'other', raw: undefined } }]],
     ['a finish that says nothing', [...text('0', 'So.'), { type: 'finish' }]],
     ['an interruption', [...text('0', 'So.'), finish('interrupted', 'CONTINUATION')]],
-  ])('the stream of a model of the AI SDK that ends after %s counts as cut off', async (_, parts) => {
+  ])('an AI SDK stream that ends after %s counts as cut off', async (_, parts) => {
     expect(await failureOf(ask(saying(parts)))).toMatchObject({ code: 'stream_cut', retryable: true, phase: 'stream' })
   })
 
-  it('the stream of a model of the AI SDK that ends because the provider failed is retried', async () => {
+  it('an AI SDK stream that ends because the provider failed is retried', async () => {
     const error = await failureOf(ask(saying([...text('0', 'So.'), finish('error', 'MALFORMED_FUNCTION_CALL')])))
     expect(error).toMatchObject({ code: 'api_error', retryable: true, phase: 'stream' })
     expect(error.message).toContain('MALFORMED_FUNCTION_CALL')
@@ -203,7 +203,7 @@ describe('the stream of a model of the AI SDK', () => {
     ['a quota', { type: 'insufficient_quota', code: 'insufficient_quota', message: 'No.' }, 'billing_error', false],
     ['nothing', undefined, 'api_error', true],
     ['itself', circular(), 'api_error', true],
-  ])('the stream of a model of the AI SDK that reports %s midway fails', async (_, error, code, retryable) => {
+  ])('an AI SDK stream that reports %s midway fails', async (_, error, code, retryable) => {
     expect(await failureOf(ask(saying([...text('0', 'So.'), { type: 'error', error }, finish()])))).toMatchObject({ code, retryable })
   })
 
@@ -216,7 +216,7 @@ describe('the stream of a model of the AI SDK', () => {
     ['negative numbers', { inputTokens: { total: 2, cacheRead: 4 }, outputTokens: { total: -3 } }, [0, 0, 0, 4]],
     ['infinite numbers', { inputTokens: { total: Number.POSITIVE_INFINITY }, outputTokens: { total: 1e300 } }, [0, 0, 0, 0]],
     ['another form', { inputTokens: 3, promptTokens: 4 }, [0, 0, 0, 0]],
-  ])('the stream of a model of the AI SDK that reports a usage of %s is recorded with a valid one', async (_, usage, expected) => {
+  ])('an AI SDK stream that reports a usage of %s is recorded with a valid usage', async (_, usage, expected) => {
     const response = await ask(saying([...text('0', 'ok'), finish('stop', 'stop', usage)]))
     const { usage: counted, content } = checkResponse(response, { name: 'house-1' })
     expect(content).toEqual([{ type: 'text', text: 'ok' }])
@@ -235,7 +235,7 @@ describe('the stream of a model of the AI SDK', () => {
     await expect(ask(deaf(), {}, controller.signal, () => controller.abort(reason))).rejects.toBe(reason)
   })
 
-  it('the stream of a model of the AI SDK that stays open after the end of the answer still returns the answer', async () => {
+  it('an AI SDK stream that stays open after the end of the answer still returns the answer', async () => {
     vi.useFakeTimers()
     const asked = ask(saying([...text('0', 'ok'), finish()], { end: 'never' }))
     await vi.advanceTimersByTimeAsync(2_000)

@@ -34,7 +34,7 @@ it('a Claude model accepts all kinds of thinking, and other parameters', () => {
   expect(() => anthropic('claude-x', { thinking: { type: 'enabled', budget_tokens: 2_000 } })).not.toThrow()
 })
 
-it('a Claude model accepts an older API version’s parameters for your own client, and cache_control alone', () => {
+it('a Claude model accepts parameters of an older API version with your own client, and cache_control with the cache off', () => {
   const client = { messages: { create: () => Promise.reject(new Error('no')) } }
   expect(() => anthropic('claude-x', { client, params: { temperature: 0 } as object })).not.toThrow()
   expect(() => anthropic('claude-x', { cache: 'off', params: { cache_control: { type: 'ephemeral', ttl: '1h' } } })).not.toThrow()

@@ -33,7 +33,7 @@ describe('a table', () => {
     for (const line of lines.slice(1)) expect(line).toContain(row.id)
   })
 
-  it('a table leaves optional columns out before it is too wide, cuts the last one, and shows times as ages', () => {
+  it('a table omits optional columns that do not fit, cuts the last one, and shows times as ages', () => {
     expect(linesOfTable(COLUMNS, [{ ...row, status: 'idle' }], { width: 75, now })).toEqual([
       'session                               status  updated  why',
       `${row.id}  idle    2 h ago  The tool failed, an…`,
@@ -44,7 +44,7 @@ describe('a table', () => {
     ])
   })
 
-  it('a table shows everything, and exact times, if it may be wide', () => {
+  it('a wide table shows all columns, and exact times', () => {
     expect(linesOfTable(COLUMNS, [row], { wide: true, width: 80, now })[1]).toBe(
       `${row.id}  ${row.status}    12  2026-11-25T09:57:55Z  ${row.text}`,
     )

@@ -63,7 +63,7 @@ describe('the boundaries of a conversation', () => {
     expect(chosen(all, ({ what }) => what === 'checkpoint').map(({ id }) => id)).toEqual(['checkpoint:1/after'])
   })
 
-  it('boundaries within verify follow a kill in a call that has one: before its body began, and at its end', () => {
+  it('the boundaries within verify follow a kill during the call: before its body began, and at its end', () => {
     const verified = marks.map((one) => (one.tool === undefined ? one : { ...one, verifies: true as const }))
     const leads = leadsToVerify(verified)
     expect(leads.map(({ id }) => id)).toEqual(['tool:t_1_1_0/before', 'tool:t_1_1_0/end'])
@@ -83,7 +83,7 @@ describe('the boundaries of a conversation', () => {
     expect(verifyBoundaries(end ?? expect.fail()).map(({ stage }) => stage)).toEqual(['before', 'during', 'during', 'after'])
   })
 
-  it('the boundaries of a conversation after a call are its recorded outcomes', () => {
+  it('the boundaries after a call are its recorded outcomes', () => {
     const call = { callId: 't_1_1_0', tool: 'refund' }
     expect(markOf({ type: 'model_completed', run: 2, turn: 3 })).toEqual({ id: 'model:2:3/after' })
     expect(markOf({ type: 'tool_failed', ...call })).toEqual({ id: 'tool:t_1_1_0/after', tool: 'refund' })
@@ -171,7 +171,7 @@ describe('a disturbed run', () => {
     expect(compare(outcome(), repeated).verdict).toBe('differs')
   })
 
-  it('a disturbed run differs if something kept it from its end, or if a stable key changed', () => {
+  it('a disturbed run differs if it did not end, or if a stable key changed', () => {
     expect(compare(outcome(), outcome({ problems: ['it did not end'] }))).toEqual({
       verdict: 'differs',
       differences: [{ where: 'problem', text: 'it did not end' }],
@@ -208,7 +208,7 @@ describe('the table', () => {
     ms: 1,
   })
 
-  it('the table has one line per call with the worst result of each stage, and says below what differs', () => {
+  it('the table has one line per call with the worst result of each stage, and lists the differences below', () => {
     const boundaries = [
       at('model:1:1/before', 'ok'),
       at('tool:t_1_1_0/answer:1', 'ok'),
@@ -265,7 +265,7 @@ describe('the random rounds', () => {
     expect(drawn(7)).not.toEqual(drawn(8))
   })
 
-  it('the random rounds begin with a trouble of the requested kind that comes early enough', () => {
+  it('each random round begins with a fault of the requested kind that occurs early enough', () => {
     for (let seed = 0; seed < 200; seed++) {
       const drawn = drawTroubles(randomFrom(seed), ['kill'], 'pause', { marks: 30, ms: 300 })
       const pause = drawn.find(({ kind }) => kind === 'pause') ?? expect.fail('no pause')

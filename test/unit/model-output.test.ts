@@ -43,18 +43,18 @@ describe('a model of the AI SDK', () => {
     return model.calls[0]?.maxOutputTokens
   }
 
-  it('a model of the AI SDK declares how much it answers only if its options do', () => {
+  it('a model of the AI SDK declares a maximum output only if its options do', () => {
     expect(aiSdk(house('openai.responses')).maxTokens).toBeUndefined()
     expect(aiSdk(house('openai.responses'), { maxTokens: 4_000 })).toMatchObject({ maxTokens: 4_000, thinkingTokens: 0 })
   })
 
-  it('a model of the AI SDK of Anthropic has its thinking budget on top of the tokens of its answer', async () => {
+  it('an Anthropic model of the AI SDK has its thinking budget in addition to the tokens of its answer', async () => {
     const options = thinking('anthropic', { thinking: { type: 'enabled', budgetTokens: 2_000 } })
     expect(aiSdk(house('anthropic.messages'), { ...options, maxTokens: 4_000 })).toMatchObject({ maxTokens: 6_000, thinkingTokens: 2_000 })
     expect(await asked(house('anthropic.messages'), options, 5_000)).toBe(3_000)
   })
 
-  it('a model of the AI SDK of another provider has its thinking budget among them', async () => {
+  it('a model of the AI SDK from another provider includes its thinking budget in the tokens of its answer', async () => {
     const options = thinking('google', { thinkingConfig: { thinkingBudget: 2_000 } })
     expect(aiSdk(house('google.generative-ai'), { ...options, maxTokens: 4_000 })).toMatchObject({
       maxTokens: 4_000,

@@ -74,7 +74,7 @@ describe('a scripted model', () => {
     expect(response.content[1]).toEqual({ type: 'tool_use', id: 'toolu_find_order', name: 'find_order', input: { id: 7 } })
   })
 
-  it('a scripted model keeps what a whole response says about itself', async () => {
+  it('a scripted model passes on a whole response unchanged', async () => {
     const usage = { ...NO_USAGE, output_tokens: 5 }
     const model = scripted(() => ({ content: [toolUse('t')], stopReason: 'max_tokens', usage, model: 'script-2' }))
     expect(await model.generate(request, callContext())).toEqual({
@@ -149,7 +149,7 @@ describe('a scripted model', () => {
     expect(ctx.deltas).toEqual([])
   })
 
-  it('a scripted model says so if the script forgot to answer, and is not retried', async () => {
+  it('a script that forgets to answer is reported, and not retried', async () => {
     const model = scripted((() => undefined) as unknown as () => string, { name: 'desk' })
     await expect(model.generate(request, callContext())).rejects.toMatchObject({
       code: 'invalid_script',

@@ -54,14 +54,14 @@ const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter(
 )
 
 describe('a command in a text of pawl', () => {
-  it('a command in a text of pawl comes from the suggestions', () => {
+  it('every command in pawl’s texts comes from the suggestions', () => {
     const texts = files.flatMap(textsIn)
     // The search finds texts at all.
     expect(texts.length).toBeGreaterThan(1_000)
     expect(texts.filter(({ text }) => SUGGESTED.test(text)).map(({ file, text }) => `${file}: ${text}`)).toEqual(ALLOWED)
   })
 
-  it('a command in a text of pawl is used', () => {
+  it('every suggested command is used in a text of pawl', () => {
     const code = files.map((file) => readFileSync(join(SRC, file), 'utf8')).join('\n')
     const own = readFileSync(join(SRC, OWNER), 'utf8')
     expect(Object.keys(SUGGESTIONS).filter((name) => !`${code}${own}`.includes(`SUGGESTIONS.${name}(`))).toEqual([])

@@ -30,7 +30,7 @@ describe('the tickets of a seed', () => {
     }
   })
 
-  it.each(SEEDS)('the tickets of a seed leave the records that they start from alone (seed %i)', (seed) => {
+  it.each(SEEDS)('the tickets of a seed do not change the records that they start from (seed %i)', (seed) => {
     const world = makeWorld(seed, 60)
     const before = structuredClone(world.records)
     const state = expectedState(world)

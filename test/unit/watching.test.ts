@@ -119,7 +119,7 @@ describe('reloading on a save', () => {
   })
   afterEach(() => reloads.end())
 
-  it('reloading on a save reports what was saved once the new code serves, even if a later save has begun another reload', async () => {
+  it('a reload reports the saved files once the new code serves, even if a later save has begun another reload', async () => {
     reloads.begin({ reload })
     writeFileSync(path('agents.ts'), 'two')
     await reloading(1)
@@ -153,7 +153,7 @@ describe('reloading on a save', () => {
 })
 
 describe('what a person is told', () => {
-  it('what a person is told about a death says whether pawl killed the process, and why', () => {
+  it('the message about a death says whether pawl killed the process, and why', () => {
     const written: string[] = []
     vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => written.push(String(chunk)) > 0)
     const announcer = announceAsText(() => [])
@@ -166,7 +166,7 @@ describe('what a person is told', () => {
     ])
   })
 
-  it('what a person is told about a reload is one line, not one for each process that starts and ends with it', () => {
+  it('the message about a reload is one line, not one for each process that starts and ends with it', () => {
     const written: string[] = []
     vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => written.push(String(chunk)) > 0)
     const announcer = announceAsText(() => [])

@@ -60,7 +60,7 @@ describe('the earlier executions that were ended from outside', () => {
     expect(asked()).toBe(1)
   })
 
-  it('the earlier executions are all from the one that the store knows, oldest first, as the server reports each', async () => {
+  it('the earlier executions begin with the one that the store knows, oldest first', async () => {
     const { client } = serverOf(
       {
         old: { status: 'TERMINATED', at: 5 },

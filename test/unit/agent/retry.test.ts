@@ -10,7 +10,7 @@ describe('a backoff', () => {
     expect([1, 2, 3, 4, 20].map((retry) => backoffMs(500, retry))).toEqual([500, 1_000, 2_000, 4_000, 60_000])
   })
 
-  it('a backoff is a number of milliseconds after any number of retries', () => {
+  it('a backoff is a finite number of milliseconds after any number of retries', () => {
     const base = fc.double({ min: 0, noNaN: true })
     fc.assert(
       fc.property(base, fc.integer(), (baseDelayMs, retry) => {

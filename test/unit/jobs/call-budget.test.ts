@@ -64,7 +64,7 @@ describe('a reservation', () => {
     expect(sent.maxTokens).toBeGreaterThan(2_980)
   })
 
-  it('a reservation never lowers it below the thinking budget plus 1,024', async () => {
+  it('a reservation never lowers max_tokens below the thinking budget plus 1,024', async () => {
     const thinking = model({ thinkingTokens: 2_000 })
     expect((await reserveFor(thinking, request(), budget([line(0.31)]))).request.maxTokens).toBeGreaterThanOrEqual(3_024)
     const refused = await refusalOf(reserveFor(thinking, request(), budget([line(0.3)])))
@@ -72,12 +72,12 @@ describe('a reservation', () => {
     expect(refused.message).toContain('session.raise({"scope":"run","maxUsd":2})')
   })
 
-  it('a reservation asks a model for less than it could answer if the model does not declare its maximum', async () => {
+  it('a model that does not declare its maximum is asked for at most 8,192 tokens', async () => {
     const { maxTokens: _, ...silent } = model()
     expect((await reserveFor(silent, request(), budget([line(1)]))).request.maxTokens).toBe(8_192)
   })
 
-  it('a reservation counts the tokens of the last call plus what is new, and doubles the former for another model', async () => {
+  it('a reservation counts the last call’s tokens plus new content, and doubles the former for another model', async () => {
     const known = { tokens: 300, model: 'm-20260101', newBytes: 50 }
     const same = budget([line(1)], { known })
     await reserveFor(model(), request(), same)
@@ -96,7 +96,7 @@ describe('a reservation', () => {
     expect(given.reserved[0]?.inputTokens).toBeLessThan(8_200)
   })
 
-  it('a reservation uses the price of long prompts if the request may be one', async () => {
+  it('a reservation uses the price of long prompts if the prompt may be that long', async () => {
     const long = PRICES.find(({ above }) => above !== undefined) ?? expect.fail('no such price')
     const { price: _, ...listed } = model({ name: long.model, maxTokens: 1_100 })
     const given = budget([line(1_000_000)])
@@ -111,7 +111,7 @@ describe('a reservation', () => {
     expect((await reserveFor(unpriced, request(), inTokens)).request.maxTokens).toBeUndefined()
   })
 
-  it('a reservation says when only assumed costs are in the way', async () => {
+  it('a refused reservation says when only assumed costs are in the way', async () => {
     expect(await refusalOf(reserveFor(model(), request(), budget([line(0.05, { assumed: 0.2 })])))).toMatchObject({ isAssumed: true })
     const both = [line(0.05, { assumed: 0.2 }), line(0.05, { scope: 'session' })]
     expect(await refusalOf(reserveFor(model(), request(), budget(both)))).toMatchObject({ isAssumed: false })
@@ -144,7 +144,7 @@ describe('a call that fails', () => {
     ['whose connection was cut', connection('ECONNRESET')],
     ['that broke off in the stream', new ModelError('stream_cut', 'no', { retryable: true, phase: 'stream', status: 200 })],
     ['that threw anything else', new Error('no')],
-  ])('a call that fails %s costs what was sent, and what may have been under way', async (_, error) => {
+  ])('a call that fails %s costs what was sent, and what may have been in transit', async (_, error) => {
     expect(await cost(error)).toBeGreaterThan(1_256)
     expect(await cost(error)).toBeLessThan(1_356)
   })

@@ -61,7 +61,7 @@ function received(blob: BlobRef): EventOf<'message_received'> {
 }
 
 describe('a value that is kept', () => {
-  it('a value that is kept is put back into its event by another executor', async () => {
+  it('a stored value is put back into its event by another executor', async () => {
     const blobs = memory()
     expect(await valuesOver(blobs).keep('s', LARGE, { executionId: 'x', signal })).toEqual(LARGE.ref)
     const { blob: _, ...rest } = completed(LARGE.ref) as EventOf<'tool_completed'>
@@ -83,7 +83,7 @@ describe('a value that is kept', () => {
     }
   })
 
-  it('a value that is kept is read from the store once per executor, and not at all by the executor that wrote it', async () => {
+  it('a stored value is read once per executor, and not at all by the executor that wrote it', async () => {
     const blobs = memory()
     const values = valuesOver(blobs)
     await values.keep('s', LARGE, { executionId: 'x', signal })
@@ -95,13 +95,13 @@ describe('a value that is kept', () => {
     expect(blobs.gets).toBe(1)
   })
 
-  it('a value that is kept belongs to its session: another session that names it gets nothing', async () => {
+  it('a stored value belongs to its session: another session that names it gets nothing', async () => {
     const values = valuesOver(memory())
     await values.keep('s', LARGE, { executionId: 'x', signal })
     expect(await values.hydrate('other', [completed(LARGE.ref)])).toEqual([completed(LARGE.ref)])
   })
 
-  it('a value that is kept is not looked up in the store for events without large values', async () => {
+  it('the store is not queried for events without large values', async () => {
     const blobs = memory()
     const event: SessionEvent = { v: 1, seq: 1, at: 0, type: 'session_closed', reason: 'idle' }
     expect(await valuesOver(blobs).hydrate('s', [event])).toEqual([event])
@@ -119,7 +119,7 @@ describe('a value while the store is away', () => {
     expect(blobs.puts).toBe(1)
   })
 
-  it('a value without which nothing can continue is offered again until the store is back', async () => {
+  it('a value that the session needs is offered again until the store is back', async () => {
     const blobs = memory()
     blobs.away = true
     const values = valuesOver(blobs)
@@ -132,7 +132,7 @@ describe('a value while the store is away', () => {
     expect(await kept).toEqual(LARGE.ref)
   })
 
-  it('a value that is optional does not wait for a store that says nothing, nor do later ones', async () => {
+  it('a value that need not be stored does not wait for a silent store, nor do later ones', async () => {
     vi.useFakeTimers()
     try {
       const blobs = memory()

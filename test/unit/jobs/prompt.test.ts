@@ -57,7 +57,7 @@ const volatileOf = async (options: Partial<AgentOptions>, state?: SessionState) 
   (await rendered(options, state)).volatile.replace(/^\[From the system, .*\]\n\n/, '')
 
 describe('the ready-made sections', () => {
-  it('the ready-made sections show the plan with everything that is known about its steps', async () => {
+  it('the ready-made plan section shows everything that is known about the steps', async () => {
     expect(await volatileOf({ plan: true, sections: [sections.plan] })).toBe(
       [
         '# Plan',
@@ -125,7 +125,7 @@ describe('instructions and sections', () => {
     expect(system).toBe('0 3 Window seat. 1 3 0\n\nPlan well.')
   })
 
-  it('instructions and sections cannot change what the next one sees', async () => {
+  it('no section can change what the next one sees', async () => {
     const state = worked()
     const before = structuredClone(state)
     const text = await volatileOf(
@@ -140,14 +140,14 @@ describe('instructions and sections', () => {
     expect(state).toEqual(before)
   })
 
-  it('instructions and sections fail the call with an explanation if a section does not return a string', async () => {
+  it('a section that does not return a string fails the call with an explanation', async () => {
     await expect(rendered({ sections: [() => 'ok', (() => 7) as never] })).rejects.toThrow(
       'sections[1] of agent "a" returned a value of type number: return a string.',
     )
     await expect(rendered({ sections: [(() => null) as never] })).rejects.toThrow('sections[0] of agent "a" returned null')
   })
 
-  it('instructions and sections have a digest that changes with either of them alone', async () => {
+  it('the digest of the prompt changes with the instructions and with the sections', async () => {
     const digests = await Promise.all([
       rendered({}),
       rendered({}),
@@ -159,7 +159,7 @@ describe('instructions and sections', () => {
     expect(digests[0]?.digest).toBe(digests[1]?.digest)
   })
 
-  it('instructions and sections are refused if they are something else, or show what the agent does not have', () => {
+  it('instructions and sections are refused if they are of another type, or show what the agent does not have', () => {
     const declared = (options: object) => () => defineAgent({ name: 'a', model: 'claude', instructions: '', ...options })
     const invalid = (message: string) => expect.objectContaining({ code: 'invalid_agent', message: expect.stringContaining(message) })
     expect(declared({ sections: ['text'] })).toThrow(invalid('a list of functions'))
@@ -196,7 +196,7 @@ describe('volatile text', () => {
     )
   })
 
-  it('volatile text has the text of hooks after the sections, all of it behind the breakpoint', () => {
+  it('volatile text has the hooks’ text after the sections, all of it behind the breakpoint', () => {
     const { messages, volatileBlocks } = withVolatile([{ role: 'user', content: 'hi' }], 'now', ['be brief', 'be kind'])
     const texts = ['hi', 'now', 'be brief', 'be kind'].map((text) => ({ type: 'text', text }))
     expect(messages).toEqual([{ role: 'user', content: texts }])

@@ -190,7 +190,7 @@ describe('the record', () => {
     ['a number', 7],
     ['a circular value', circular],
     ['a BigInt', 1n],
-  ])('the record never has %s as what the model sees, because no model accepts it', async (_, seen) => {
+  ])('the record never shows the model %s, because no model accepts it', async (_, seen) => {
     const { value, content } = await record({ id: 7 }, { toModel: () => seen as string })
     expect(value).toEqual({ id: 7 })
     if (content !== undefined) expect(typeof content).toBe('string')
@@ -238,7 +238,7 @@ describe('the record', () => {
     expect(await record({}, { effectId: () => Object.create(null) as string })).toEqual({ value: {} })
   })
 
-  it('the record leaves out what the tool fails to say about its result, with a warning', async () => {
+  it('the record omits a `toModel` or `effectId` that throws, with a warning', async () => {
     const seen: Logged = { warnings: [] }
     const broken = (): never => {
       throw new Error('broken')
@@ -247,7 +247,7 @@ describe('the record', () => {
     expect(seen.warnings).toHaveLength(2)
   })
 
-  it('the record waits for what an async tool says of its result, and leaves it out with a warning if that fails', async () => {
+  it('the record waits for a tool’s async `toModel` and `effectId`, and omits them with a warning if they fail', async () => {
     const seen: Logged = { warnings: [] }
     const said = { effectId: async () => 'r-1', toModel: async () => 'paid' }
     expect(await record({ id: 7 }, said, seen)).toEqual({ value: { id: 7 }, content: 'paid', effectId: 'r-1' })

@@ -82,13 +82,13 @@ describe('the resolution of a call', () => {
     ['toString', {}],
     ['__proto__', {}],
     ['', {}],
-  ])('the resolution of a call of %s says which tools exist', async (tool, input) => {
+  ])('the resolution of a call to %s says which tools exist', async (tool, input) => {
     const { invalid, effect } = await resolve(tool, input)
     expect(invalid).toEqual({ code: 'unknown_tool', message: expect.stringContaining('pay, look') })
     expect(effect).toBe('read')
   })
 
-  it('the resolution of a call of a tool with a very long name has a bounded one', async () => {
+  it('the resolution of a call to a tool with a very long name has a shortened name', async () => {
     const { tool, invalid } = await resolve('x'.repeat(100_000), {})
     expect(tool.length).toBeLessThanOrEqual(200)
     expect(invalid?.message.length).toBeLessThan(1_000)
@@ -100,7 +100,7 @@ describe('the resolution of a call', () => {
     ['a list', [], 'expected object'],
     ['null', null, 'expected object'],
     ['text that is not JSON', '{"order": "o", "ce', 'not a JSON object: {"order"'],
-  ])('the resolution of a call of arguments with %s tells the model what is wrong with them', async (_, input, says) => {
+  ])('the resolution of a call whose arguments have %s tells the model what is wrong with them', async (_, input, says) => {
     const { invalid, key, effect } = await resolve('pay', input)
     expect(invalid).toEqual({ code: 'invalid_arguments', message: expect.stringContaining(says) })
     // A call that cannot run has no key, but keeps its effect.
@@ -114,7 +114,7 @@ describe('the resolution of a call', () => {
     expect((await resolve('pay', many)).invalid?.message.length).toBeLessThan(4_100)
   })
 
-  it('the resolution of a call waits for a schema that checks asynchronously, and survives one that throws', async () => {
+  it('the resolution of a call waits for an asynchronous schema, and survives one that throws', async () => {
     expect(await resolve('slow', { id: 'a' })).not.toHaveProperty('invalid')
     expect(await resolve('slow', { id: 'b' })).toMatchObject({ invalid: { code: 'invalid_arguments' } })
     expect(await resolve('broken', { id: 'a' })).toMatchObject({

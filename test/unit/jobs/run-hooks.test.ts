@@ -33,7 +33,7 @@ const KB = 1_000
 const text = (bytes: number): string => 'x'.repeat(bytes)
 
 describe('what a hook reports', () => {
-  it('what a hook reports is in its record, with its answer or its error', async () => {
+  it('the record of a hook has its reports, with its answer or its error', async () => {
     const runs = await runHooks(
       runnerOf('turnStart', {
         answers: (_input, { emit }) => {
@@ -56,7 +56,7 @@ describe('what a hook reports', () => {
     expect(runs[2]).not.toHaveProperty('emitted')
   })
 
-  it('what a hook reports after its timeout is not recorded', async () => {
+  it('reports of a hook after its timeout are not recorded', async () => {
     let report: HookContext['emit'] = () => expect.fail('it did not run')
     const runner = runnerOf(
       'turnStart',
@@ -84,12 +84,12 @@ describe('what a hook reports', () => {
         for (let n = 0; n <= 100; n++) emit('n')
       },
     ],
-  ])('what a hook reports beyond the bounds becomes the error %s of the hook', async (code, run) => {
+  ])('reports of a hook beyond the bounds become its error %s', async (code, run) => {
     const [recorded] = await runHooks(runnerOf('turnStart', { run }), TURN_START)
     expect(recorded?.error).toMatchObject({ class: 'ToolError', code })
   })
 
-  it('what a hook reports shares the room of one result with what the other hooks of the step report', async () => {
+  it('the reports of all hooks of a step share the space of one result', async () => {
     const fills: Run = (_input, { emit }) => {
       for (let n = 0; n < 5; n++) emit('n', text(15 * KB))
     }
@@ -107,7 +107,7 @@ describe('what a hook reports', () => {
 })
 
 describe('the answers of all places of one step', () => {
-  it('the answers of all places of one step share the room of one result', async () => {
+  it('the answers of all hooks of a step share the space of one result', async () => {
     const talks: Run = () => ({ appendContext: text(60 * KB) })
     const runner = runnerOf('turnStart', { one: talks, two: talks })
     const places = [await runHooks(runner, TURN_START), await runHooks(runner, TURN_START), await runHooks(runner, TURN_START)]

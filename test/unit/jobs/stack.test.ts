@@ -46,7 +46,7 @@ describe('the stack of an exception', () => {
     expect([lines[0], lines[at + 1]]).toEqual([expect.stringMatching(OWN), expect.stringMatching(OWN)])
   })
 
-  it('the stack of an exception takes the frames of a failed connection from Node, because there are no others', () => {
+  it('the stack of a failed connection has Node’s frames, because there are no others', () => {
     const stack = 'Error: connect ECONNREFUSED 127.0.0.1:1\n    at TCPConnectWrap.afterConnect [as oncomplete] (node:net:1637:16)'
     expect(stackIn(withStack(stack, 'connect ECONNREFUSED 127.0.0.1:1'))).toEqual([
       '    at TCPConnectWrap.afterConnect [as oncomplete] (node:net:1637:16)',
@@ -63,7 +63,7 @@ describe('the stack of an exception', () => {
     },
   )
 
-  it('the stack of an exception does not take a line of the message for a frame', () => {
+  it('a line of an exception’s message is not taken for a frame of its stack', () => {
     const message = 'the page says:\n    at home (/etc/passwd:1:1)'
     expect(stackIn(withStack(`Error: ${message}\n    at look (/app/tools.js:3:9)`, message))).toEqual(['    at look (/app/tools.js:3:9)'])
   })
@@ -112,7 +112,7 @@ describe('a failed attempt', () => {
   it.each([
     ['a timeout', new TimedOut(20)],
     ['a provider’s refusal', new ModelError('rate_limit_error', 'slow down', { retryable: true, cause: new Error('429') })],
-  ])('a failed attempt has none for %s, which pawl throws itself', (_, error) => {
+  ])('a failed attempt has no stack for %s, which pawl throws itself', (_, error) => {
     for (const one of [error, error.cause as Error | undefined]) {
       if (one) one.stack = `Error: ${one.message}\n    at classify (${PAWL}models/anthropic.ts:1:1)\n    at pump (node:internal/x:1:1)`
     }

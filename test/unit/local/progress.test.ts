@@ -37,7 +37,7 @@ describe('work in progress', () => {
     expect(terminal.written).toEqual([`${clear}building (2 s)`, `${clear}building (7 s)`, `${clear}building (8 s): done\n`])
   })
 
-  it('work in progress is a new line each time elsewhere, and also ends when it fails', async () => {
+  it('without a terminal, work in progress is a new line each time, and also ends when it fails', async () => {
     const file = stream(false)
     const work = printIfSlow(
       printTo(file, (line) => `pawl: ${line}`),
@@ -52,7 +52,7 @@ describe('work in progress', () => {
     expect(file.written).toEqual(['pawl: building (2 s)\n', 'pawl: building (3 s): failed\n'])
   })
 
-  it('work in progress is named by what is being done at that moment', async () => {
+  it('work in progress is named after its current step', async () => {
     const file = stream(false)
     let what = 'downloading'
     setTimeout(() => (what = 'downloading and building'), 5_000)

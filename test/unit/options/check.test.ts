@@ -46,7 +46,7 @@ describe('the error for a value', () => {
     expect(messageWith(given)).toBe(message)
   })
 
-  it('the error for a value has remarks at its end, and keeps examples whole', () => {
+  it('the error for a value ends with remarks, and keeps examples whole', () => {
     expect(messageWith({ price: 2 })).toBe('`price` must be dollars, not 2: { input: number }; see the docs.')
     expect(messageWith({ agent: {} })).toBe('`agent` must be an agent, or its name, not {}: 1 to 100 of [A-Za-z0-9._-].')
   })
@@ -74,7 +74,7 @@ describe('the error for an option with alternatives', () => {
     expect(messageWith({ telemetry: true })).toBe('`telemetry` must be false or an object, not true.')
   })
 
-  it('the error for an option with alternatives is that of the alternative that comes closest', () => {
+  it('the error for an option with alternatives is that of the closest alternative', () => {
     expect(messageWith({ telemetry: { prometheus: { port: 70_000 } } })).toBe(
       '`telemetry.prometheus.port` must be an integer from 1 to 65,535, not 70,000.',
     )

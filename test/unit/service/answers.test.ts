@@ -13,7 +13,7 @@ import { messageId, sessionId } from '../../../src/service/schemas.ts'
 import { codeOf } from '../../support/codes.ts'
 
 describe('an error', () => {
-  it('an error of a public class has a status, or is a bug if a request meets it', () => {
+  it('every public class of errors has an HTTP status, or is listed as a bug', () => {
     const page = readFileSync(new URL('../../../docs/errors.md', import.meta.url), 'utf8')
     const classes = new Set([...page.matchAll(/^\| `[a-z_]+` \| `([A-Z]\w+)` \|/gm)].map(([, name = '']) => name))
     expect(classes.size).toBeGreaterThan(15)
@@ -142,12 +142,12 @@ describe('a request', () => {
   })
   const read = (query: string): unknown => queryOf(new URLSearchParams(query), members)
 
-  it('a request has a query whose texts are converted to the types in the schema', () => {
+  it('the texts of a query are converted to the types in the schema', () => {
     expect(read('limit=5&paused=true&tags=a&tags=b&agent=7')).toEqual({ limit: 5, paused: true, tags: ['a', 'b'], agent: '7' })
     expect(read('tags=a')).toEqual({ tags: ['a'] })
   })
 
-  it('a request has a query in which only texts that look like numbers and booleans become them', () => {
+  it('only texts of a query that look like numbers or booleans become such', () => {
     expect(read('limit=0x10&paused=1')).toEqual({ limit: '0x10', paused: '1' })
     expect(read('limit=')).toEqual({ limit: '' })
   })
@@ -156,7 +156,7 @@ describe('a request', () => {
     expect(() => read('limit=1&limit=2')).toThrow(expect.objectContaining({ code: 'invalid_input' }))
   })
 
-  it('a request has a query that cannot affect prototypes', () => {
+  it('the query of a request cannot affect prototypes', () => {
     expect(Object.getPrototypeOf(read('__proto__=x'))).toBe(Object.prototype)
   })
 
@@ -165,7 +165,7 @@ describe('a request', () => {
     headers: Record<string, string> = { 'content-type': 'application/json' },
   ): Request => new Request('http://host/', { method: 'POST', body, headers, duplex: 'half' } as RequestInit)
 
-  it('a request has a body of JSON, or none', async () => {
+  it('the body of a request is JSON, or empty', async () => {
     expect(await bodyOf(post('{"a":1}'), 1_000)).toEqual({ a: 1 })
     expect(await bodyOf(post('{"a":1}', { 'content-type': 'application/json; charset=utf-8' }), 1_000)).toEqual({ a: 1 })
     expect(await bodyOf(new Request('http://host/', { method: 'POST' }), 1_000)).toEqual({})

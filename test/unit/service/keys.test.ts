@@ -78,7 +78,7 @@ describe('the caller of a request', () => {
 })
 
 describe('unknown keys', () => {
-  it('unknown keys are refused without a look at the store if they do not have the form of a key', async () => {
+  it('unknown keys are refused without a query if they do not have the form of a key', async () => {
     const { store, bearer } = keys()
     for (const text of ['x', GOOD.slice(1), `${GOOD}x`, GOOD.toUpperCase()]) expect(await bearer(text)).toBeNull()
     expect(store.asked).toBe(0)
@@ -106,7 +106,7 @@ describe('unknown keys', () => {
     expect(store.asked).toBe(2)
   })
 
-  it('unknown keys cost one statement a second if their address has sent many, and a valid key is found all the same', async () => {
+  it('many unknown keys from one address cost one statement a second, and a valid key from there is still found', async () => {
     vi.useFakeTimers({ toFake: ['performance'] })
     const { store, bearer } = keys({ isSuspect: true })
     expect(await bearer(unknownKey())).toBeNull()

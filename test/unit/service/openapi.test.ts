@@ -52,7 +52,7 @@ function answerOf(operation: string): Schema {
 }
 
 describe('the document', () => {
-  it('the document says of every operation that answers JSON which members it has', () => {
+  it('the document lists the members of every JSON answer', () => {
     const typed = routes.filter(({ answer }) => answer.schema === 'typed')
     expect(typed.length).toBeGreaterThan(25)
     for (const { operation } of typed) {
@@ -63,7 +63,7 @@ describe('the document', () => {
     expect(others.toSorted()).toEqual(['getBlob', 'watchChat', 'watchFeed', 'watchSession'])
   })
 
-  it('the document names every answer, because a generator names the others after their operation and status', () => {
+  it('the document names every answer, so that generators need not invent names', () => {
     const unnamed = operations.filter(({ responses }) =>
       Object.values(responses).some(({ content }) => content?.['application/json'] && !content['application/json'].schema.$ref),
     )
@@ -90,7 +90,7 @@ describe('the document', () => {
     expect(answerOf('watchSession').anyOf?.map(found)).toHaveLength(2)
   })
 
-  it('the document says what a run has answered', () => {
+  it('the document describes the answer of a run', () => {
     const variants = [...(answerOf('awaitRun').oneOf ?? []), ...(answerOf('awaitRun').anyOf ?? [])].map(found)
     const completed = variants.find(({ properties }) => properties?.status?.const === 'completed')
     expect(completed?.properties?.text).toMatchObject({ type: 'string' })
@@ -131,7 +131,7 @@ describe('the document', () => {
     expect(schemas.ListedPendingCallUnknown?.properties?.digest).toMatchObject({ type: ['string', 'null'] })
   })
 
-  it('the document says who is told the reason of a denial', () => {
+  it('the document says who sees the reason for a denial', () => {
     const { requestBody } = operations.find(({ operationId }) => operationId === 'denyCall') ?? expect.fail('denyCall')
     const { reason } = requestBody?.content['application/json'].schema.properties ?? {}
     expect(reason).toMatchObject({ description: expect.stringContaining('shown to the model') })
@@ -155,7 +155,7 @@ describe('the document', () => {
     expect(schemas.WaitingCallApproval?.required).toContain('input')
   })
 
-  it('the document writes times of lists as text, and what may be null as that', () => {
+  it('the document describes times in lists as text, and members that may be null as such', () => {
     expect(schemas.ListedSession?.properties?.createdAt).toMatchObject({ type: 'string', format: 'date-time' })
     expect(schemas.ListedSession?.properties?.usd).toMatchObject({ type: ['number', 'null'] })
     expect(schemas.ListedSession?.required).toContain('sessionId')

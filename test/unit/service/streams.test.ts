@@ -71,13 +71,13 @@ describe('a stream', () => {
     expect(text).toBe('retry: 2000\n: connected\n\nid: 1\nevent: event\ndata: {"n":1}\n\nid: 2\nevent: event\ndata: {"n":2}\n\n')
   })
 
-  it('a stream is not to be stored, buffered or compressed on its way', () => {
+  it('a stream forbids storing, buffering and compression on its way', () => {
     const { headers } = streamsWith(settings).open(silence().source)
     expect(headers.get('cache-control')).toBe('no-store, no-transform')
     expect(headers.get('x-accel-buffering')).toBe('no')
   })
 
-  it('a stream makes no items beyond those that are read, and stops when it is cancelled', async () => {
+  it('a stream produces only items that are read, and stops when it is cancelled', async () => {
     const { source, seen } = numbers()
     const streams = streamsWith(settings)
     const response = streams.open(source)
@@ -170,7 +170,7 @@ describe('a stream', () => {
     expect(Math.max(...ends) - Math.min(...ends)).toBeGreaterThan(50)
   })
 
-  it('a stream checks at a time of its own, and no later than the setting says', async () => {
+  it('each stream checks access at its own time, and no later than the setting says', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const asked = Array.from({ length: 100 }, () => 0)
@@ -223,7 +223,7 @@ describe('streams of a handler', () => {
     expect(() => streams.open(silence().source)).toThrow(expect.objectContaining({ code: 'too_many_watches', status: 429 }))
   })
 
-  it('streams of a handler are limited in number for each caller, so that one leaves room for others', async () => {
+  it('streams of a handler are limited in number for each caller, so that no caller uses all of them', async () => {
     const streams = streamsWith({ ...settings, maxPerCaller: 2 })
     const first = streams.open(silence().source)
     streams.open(silence().source)

@@ -129,7 +129,7 @@ describe('the fold', () => {
     expect(current?.lastEffect).toEqual(effects.length > 0 ? { turn: 1, seq: expect.any(Number) } : undefined)
   })
 
-  it('the fold remembers what verify needs to know about an unknown call until the call is resolved', () => {
+  it('the fold keeps the data that verify needs about an unknown call until the call is resolved', () => {
     const unknown: EventBody = { type: 'tool_unknown', ...CALL, attempt: 2, message: 'm' }
     expect(oneCall('external', unknown).unknown).toMatchObject({
       t_1_1_0: { run: 1, turn: 1, attempt: 2, input: { b: 2 }, resolution: { tool: 't' } },
@@ -190,7 +190,7 @@ describe('the fold', () => {
     expect(state?.keys).toHaveProperty(shortHash('k1'))
   })
 
-  it('the fold ignores events that do not fit', () => {
+  it('the fold ignores events that do not match the state', () => {
     const strange: EventBody[] = [
       { type: 'turn_started', run: 9, turn: 9, takes: ['nobody'] },
       { type: 'tool_completed', run: 9, turn: 9, callId: 't_9_9_9', tool: 't', attempt: 1 },

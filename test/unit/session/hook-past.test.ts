@@ -112,7 +112,7 @@ describe('after going back', () => {
     expect(names(placesAfter(past))).toEqual([[], ['turnEnd']])
   })
 
-  it.each(['restart_run', 'abandon'] as const)('a run that was taken out by %s has no past for hooks', (strategy) => {
+  it.each(['restart_run', 'abandon'] as const)('a run that was removed by %s has no past for hooks', (strategy) => {
     const recovered = { type: 'recovery_started', run: 1, strategy, by: 'ann' } as unknown as EventBody
     const past = pastOf(...ENDED, ran('agentStart'), recovered)
     expect(names(placesBefore(past, 1))).toEqual([[], [], ['agentStart'], ['turnStart']])
@@ -132,7 +132,7 @@ describe('after going back', () => {
     expect(hasRun(past, { on: 'postToolUse', turn: 1, outcome: { ...LOOK, args: null } }, 'h')).toBe(true)
   })
 
-  it('after going back, behind a selective recovery, hooks run for the newest outcome, which the transcript still shows', () => {
+  it('after a rollback to before a selective recovery, hooks run for the newest outcome, which the transcript still shows', () => {
     const again = { callId: LOOK.callId, as: `${LOOK.callId}#2` }
     const past = pastOf(
       ...ENDED,

@@ -6,7 +6,7 @@ const usage = { input_tokens: 1_000, output_tokens: 500, cache_creation_input_to
 const at = Date.UTC(2026, 10, 21)
 
 describe('the price of a call', () => {
-  it('the price of a call is that of its tokens, each kind at its own rate', () => {
+  it('the price of a call is the sum of its tokens, each kind at its own rate', () => {
     // 1,000 × $3 + 500 × $15 + 2,000 × $3.75 + 10,000 × $0.30, per million tokens.
     expect(priceOf('claude-sonnet-4-5', usage, at)).toEqual({ usd: 0.021, since: '2025-09-29' })
     expect(priceOf('claude-sonnet-4-5-20250929', usage, at)?.usd).toBe(0.021)

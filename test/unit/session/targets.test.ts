@@ -84,7 +84,7 @@ describe('a target', () => {
     expect(met).toBeGreaterThan(FIXED_SESSIONS)
   })
 
-  it('a target that is a checkpoint has, after a rollback, what `at` shows there: messages, plan and memory', () => {
+  it('after a rollback to a checkpoint, messages, plan and memory are those that `at` shows', () => {
     metInSessions(({ events }) => {
       const head = events.length
       let met = 0
@@ -157,7 +157,7 @@ describe('a target', () => {
       { type: 'checkpoint_made', version: run, run, reasons: ['turn'] },
     ])
 
-  it('a target in turns that a recovery has archived is refused, except for forks', () => {
+  it('a target in turns that a recovery archived is refused, except for forks', () => {
     const log: EventBody[] = [
       ...runs(1),
       { type: 'run_started', run: 2, messageId: 'q2' },
@@ -207,7 +207,7 @@ describe('a target', () => {
 })
 
 describe('messages that are answered a second time', () => {
-  it('messages that are answered a second time keep their place before those that were waiting the first time', () => {
+  it('messages that are answered again keep their place before those that were waiting then', () => {
     const messages = ['a', 'b']
     const received = messages.map((messageId): EventBody => ({ type: 'message_received', messageId, content: 'hi' }))
     const again = { messages: [{ messageId: 'a', seq: 2 }], intent: 1 }

@@ -25,7 +25,7 @@ it('the view of a session names every call of the newest answer, even those that
   expect(met).toBeGreaterThan(0)
 })
 
-it('the view of a session is plain JSON, and does not change with the JSON form of the state', () => {
+it('the view of a session is plain JSON, and is the same for a state read from JSON', () => {
   metInSessions(({ state }) => {
     const view = viewOf(JSON.parse(JSON.stringify(state)) as SessionState)
     expect(view).toEqual(viewOf(state))

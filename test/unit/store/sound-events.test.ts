@@ -43,7 +43,7 @@ describe('a sound event', () => {
 })
 
 describe('an event that is not sound', () => {
-  it('an event that is not sound is copied, not changed', () => {
+  it('an invalid event is copied, not changed', () => {
     const event = { v: 1, seq: 1, at: 1e300, type: 'turn_started', run: 1, turn: 1, takes: ['a', 7] } as unknown as SessionEvent
     const before = structuredClone(event)
     const { event: sound, adjusted } = soundEvent(event)
@@ -55,7 +55,7 @@ describe('an event that is not sound', () => {
     ])
   })
 
-  it('an event that is not sound of any type is turned into one that rows can be made from', () => {
+  it('an invalid event of any type is turned into one from which rows can be made', () => {
     fc.assert(
       fc.property(eventfulSessions, fc.array(damages, { minLength: 1, maxLength: 40 }), ({ events }, all) => {
         const wrong = all.reduce<readonly SessionEvent[]>((sofar, damage) => damaged(sofar, damage), events)
@@ -67,13 +67,13 @@ describe('an event that is not sound', () => {
     )
   })
 
-  it('an event that is not sound is described in a few lines, whatever its size', () => {
+  it('an invalid event is described in a few lines, whatever its size', () => {
     const takes = Array.from({ length: 10_000 }, () => 'x'.repeat(1_000)).map((text) => ({ text }))
     const { adjusted } = of({ type: 'turn_started', run: 1, turn: 1, takes })
     expect(JSON.stringify(adjusted).length).toBeLessThan(20_000)
   })
 
-  it('an event that is not sound may be nested deeper than JSON.stringify can write', () => {
+  it('an invalid event may be nested deeper than JSON.stringify can write', () => {
     const deep = JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`) as unknown
     expect(of({ type: 'run_started', run: 1, messageId: deep }).adjusted).toMatchObject([{ member: 'messageId' }])
   })

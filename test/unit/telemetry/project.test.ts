@@ -347,7 +347,7 @@ describe('what spans say', () => {
   const TEXT = [STARTED, asked('m', { traceparent: CALLER }), opened, turn(1, ['m']), answered(1), completed]
   const [chat, ofTurn, run] = spansIn(eventsOf(TEXT)) as [Span, Span, Span]
 
-  it('what spans say follows the conventions for generative AI', () => {
+  it('spans follow the conventions for generative AI', () => {
     expect(run.attributes).toEqual({
       'session.id': 's',
       'gen_ai.conversation.id': 's',
@@ -371,7 +371,7 @@ describe('what spans say', () => {
     })
   })
 
-  it('what spans say links the run to the span of the caller who sent the message', () => {
+  it('a run is linked to the span of the caller who sent the message', () => {
     expect(run.links).toEqual([
       {
         traceId: '0af7651916cd43dd8448eb211c80319c',
@@ -382,19 +382,19 @@ describe('what spans say', () => {
     expect(ofTurn.links).toEqual([])
   })
 
-  it('what spans say links the turn that takes a steering message to its caller', () => {
+  it('a turn that accepts a steering message is linked to the span of its caller', () => {
     const steered = [STARTED, asked(), opened, turn(1, ['m']), asked('n', { traceparent: CALLER }), answered(1, [resolution()]), issued]
     const rest: EventBody[] = [{ type: 'tool_completed', ...CALL, attempt: 1, value: 1 }, turn(2, ['n']), answered(2)]
     expect(spansIn(eventsOf([...steered, ...rest])).at(-1)?.links).toHaveLength(1)
   })
 
-  it('what spans say has contents only on request', async () => {
+  it('spans have contents only on request', async () => {
     const events = eventsOf(TEXT)
     expect(JSON.stringify(await spansInBatches(events, [1], 'nothing'))).toMatch(/Hello.*Hi|Hi.*Hello/)
     expect(JSON.stringify(spansIn(events))).not.toMatch(/Hello|Hi"/)
   })
 
-  it('what spans say ignores an invalid traceparent', () => {
+  it('spans ignore an invalid traceparent', () => {
     for (const traceparent of ['', 'nonsense', `ff${CALLER.slice(2)}`, `00-${'0'.repeat(32)}-b7ad6b7169203331-01`, 7]) {
       const spans = spansIn(eventsOf([STARTED, asked('m', { traceparent }), ...TEXT.slice(2)]))
       expect(spans.at(-1)?.links).toEqual([])

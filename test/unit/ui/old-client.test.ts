@@ -22,7 +22,7 @@ const part = (text: string) => ({ type: 'text', text })
 const ATTEMPTS = [start('m_1_1'), step, ...text('Void'), reset, ...text('Right'), end, { type: 'finish-step' as const }]
 
 describe('what was taken back', () => {
-  it('doubled text is looked for once, in the message that had it', () => {
+  it('doubled text is looked for once, in the message in which it was found', () => {
     for (const [parts, isKept] of [
       [[part('Right')], false],
       [[part('Void'), part('Right')], true],

@@ -187,7 +187,7 @@ describe('a page', () => {
 })
 
 describe('the history', () => {
-  it('a page has what users and models have said, in the order of the transcript', () => {
+  it('a page shows the texts of users and models in the order of the transcript', () => {
     for (const sessions of [soundSessions, eventfulSessions]) {
       fc.assert(
         fc.property(sessions, ({ events }) => {

@@ -59,7 +59,7 @@ describe('an answer whose executor dies', () => {
     expect(seen.error).toMatchObject({ type: 'WorkerDied', details: [{ attempt: 1, failed: [], worker: 'host:1001', cause: 'crash' }] })
   })
 
-  it('an answer whose executor dies no longer waits once its attempt has to stop', async () => {
+  it('an answer whose executor died no longer waits once its attempt must stop', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(call()))

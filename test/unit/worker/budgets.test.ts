@@ -19,7 +19,7 @@ async function reserves(executor: Played): Promise<string> {
 }
 
 describe('an executor that dies', () => {
-  it('an executor that dies is charged for what it had streamed, and for what was under way', async () => {
+  it('an executor that dies is charged for what it had streamed, and for what was in transit', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(call()))
@@ -65,7 +65,7 @@ describe('an executor that dies', () => {
     expect(two.received.at(-1)).toMatchObject({ type: 'job', order: { answer } })
   })
 
-  it('an executor that dies after a change of orchestrator is charged for what it had brought along', async () => {
+  it('an executor that dies after a change of orchestrator is charged for what it had reported to the new one', async () => {
     const { executor, adopted } = startCrew()
     const holding: HeldJobReport[] = [{ job: 'j', order: call(), begun: false, reserved: reservation, streamed: 144 }]
     const one = await executor(1, { holding })
@@ -77,7 +77,7 @@ describe('an executor that dies', () => {
   })
 })
 
-it('a call taken from its executor has a cost: a failed attempt records it, and the next reserves anew', async () => {
+it('a call that is withdrawn from its executor has a cost: a failed attempt records it, and the next makes its own reservation', async () => {
   const { pool, executor, leases } = startCrew()
   const one = await executor(1)
   void pool.dispatch(order('overdue', { once: true })).catch(() => undefined)

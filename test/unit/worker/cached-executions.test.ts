@@ -20,7 +20,7 @@ it('the newest execution of each session counts as cached, and the most recent o
   ])
 })
 
-it('an execution that has ended, and is replayed for what it knows, does not replace its successor', () => {
+it('an ended execution that a query replays does not replace its successor', () => {
   const cached = cachedExecutions()
   report(cached, 'a', { executionId: 'a-2', seq: 9 })
   report(cached, 'a', { executionId: 'a-1', seq: 3 })

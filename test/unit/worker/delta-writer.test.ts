@@ -65,7 +65,7 @@ describe('a writer of deltas', () => {
     expect(statements[1]).toMatchObject([{ sessionId: 's1', from: 4, until: 14, pieces: text('two three ') }])
   })
 
-  it('a writer of deltas writes nothing of an answer that is complete at once', async () => {
+  it('a writer of deltas writes nothing for an answer that is complete at once', async () => {
     const { writer, statements } = writerOver()
     writer.said('a', order('s1'), part(0, 'all of it'))
     writer.ended('a')
@@ -73,7 +73,7 @@ describe('a writer of deltas', () => {
     expect(statements).toEqual([])
   })
 
-  it('a writer of deltas accepts only what it does not know from an executor that sends its whole answer', async () => {
+  it('a writer of deltas accepts only the unknown part from an executor that sends its whole answer', async () => {
     const { writer, written } = writerOver()
     writer.said('a', order('s1'), part(0, 'one '))
     await pass(5)
@@ -112,7 +112,7 @@ describe('a writer of deltas', () => {
     expect(written()).toEqual(['s1 0 [{"type":"text","index":0,"text":"0123456789"}]'])
   })
 
-  it('a writer of deltas looks after ended answers until their end is recorded, and then rests', async () => {
+  it('a writer of deltas checks ended answers until their end is recorded, and then stops', async () => {
     const { writer, state } = writerOver()
     writer.said('a', order('s1'), part(0, 'one '))
     await pass(5)

@@ -21,7 +21,7 @@ function called(call: string, { attempt = 1, once }: { attempt?: number; once?: 
 }
 
 describe('a job', () => {
-  it('a job has the time in its body measured, and how it ended', async () => {
+  it('the time in the body of a job is measured, with how it ended', async () => {
     const { pool, executor, found } = measuredCrew()
     const one = await executor(1)
     void pool.dispatch(called('a'))
@@ -36,7 +36,7 @@ describe('a job', () => {
     ])
   })
 
-  it('a model call has its riding reads measured like calls of their own', async () => {
+  it('riding reads are measured like calls of their own', async () => {
     const { pool, executor, found } = measuredCrew()
     const one = await executor(1)
     void pool.dispatch({ ...called('a'), kind: 'callModel' })
@@ -54,7 +54,7 @@ describe('a job', () => {
     ])
   })
 
-  it('a job whose executor dies has the death counted, and the time until another executor runs the call', async () => {
+  it('the death of an executor is counted, and the time until another one runs its call is measured', async () => {
     const { pool, executor, found } = measuredCrew()
     const one = await executor(1)
     void pool.dispatch(called('a', { once: true })).catch(() => undefined)
@@ -71,7 +71,7 @@ describe('a job', () => {
     ])
   })
 
-  it('a job that asks a model has the request measured, and its first piece if it streams', async () => {
+  it('the request of a model call is measured, and so is its first piece if it streams', async () => {
     const { pool, executor, found } = measuredCrew()
     const one = await executor(1)
     void pool.dispatch({ ...called('a'), kind: 'callModel' })

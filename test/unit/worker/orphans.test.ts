@@ -33,14 +33,14 @@ async function answers(activity: object, { held = false, answer = () => {} } = {
 
 describe('an attempt that a dead orchestrator was handed', () => {
   it.each(['callModel', 'executeTool', 'verifyTool'])(
-    'an attempt that a dead orchestrator was handed is reported as not begun if no executor has it (%s)',
+    'an attempt that a dead orchestrator had received is reported as not begun if no executor has it (%s)',
     async (name) => {
       expect(await answers({ activityType: { name } })).toMatchObject([{ type: 'NotFoundError', nonRetryable: true }])
     },
   )
 
   it.each(['resolveTool', 'checkAnswer'])(
-    'an attempt that a dead orchestrator was handed is retried by Temporal if its sender waits for the answer (%s)',
+    'an attempt that a dead orchestrator had received is retried by Temporal if its sender waits for the answer (%s)',
     async (name) => {
       expect(await answers({ activityType: { name } })).toMatchObject([{ type: 'NotFoundError', nonRetryable: false }])
     },
@@ -57,7 +57,7 @@ describe('an attempt that a dead orchestrator was handed', () => {
     ['earlier attempts of it were lost', { attempt: 2 }, {}],
     ['no orchestrator has been handed it yet', { state: 1 }, {}],
     ['it is not the work of executors', { activityType: { name: 'flush' } }, {}],
-  ])('an attempt that a dead orchestrator was handed is left alone if %s', async (_, activity, more) => {
+  ])('an attempt that a dead orchestrator had received is left alone if %s', async (_, activity, more) => {
     expect(await answers(activity, more)).toEqual([])
   })
 
@@ -75,7 +75,7 @@ describe('an attempt that a dead orchestrator was handed', () => {
     },
   )
 
-  it('an attempt that a dead orchestrator was handed may have been answered meanwhile', async () => {
+  it('an attempt that a dead orchestrator had received may have been answered in the meantime', async () => {
     const answer = (): never => {
       throw new ActivityNotFoundError('gone')
     }

@@ -111,7 +111,7 @@ describe('an executor that dies', () => {
     expect([...pool.executors()]).toEqual([])
   })
 
-  it('an executor that dies is not dead until its parent has seen its end, even if its line is closed', async () => {
+  it('an executor does not count as dead until its parent has seen its exit, even if its channel is closed', async () => {
     const { pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a')))
@@ -125,7 +125,7 @@ describe('an executor that dies', () => {
     expect(seen.error).toMatchObject({ type: 'WorkerDied' })
   })
 
-  it('an executor that dies before its hello was read counts as dead, with everything that it brought along', async () => {
+  it('an executor that dies before its hello was read counts as dead, with all the jobs that it holds', async () => {
     const { pool, executor, adopted, story } = startCrew()
     expect(pool.exited(1)).toBe(false)
     const one = await executor(1, { holding: [holding('a', { begun: true })] })

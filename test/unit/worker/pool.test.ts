@@ -127,7 +127,7 @@ describe('a job that its executor does not acknowledge', () => {
     expect([frozen.jobs().length, other.jobs().length]).toEqual([2, 1])
   })
 
-  it('a job that its executor does not acknowledge does not get company: new jobs go to executors that respond', async () => {
+  it('while a job is not acknowledged, new jobs go to executors that respond', async () => {
     const { pool, executor } = startCrew()
     const [frozen, other] = [await executor(1), await executor(2)]
     for (const call of ['a', 'b', 'c']) {
@@ -140,7 +140,7 @@ describe('a job that its executor does not acknowledge', () => {
 })
 
 describe('a job that has to stop', () => {
-  it('a job that has to stop is notified where it is, and ends as its executor says', async () => {
+  it('the executor of a job that must stop is notified, and decides how the job ends', async () => {
     const { pool, executor, leases } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a')))

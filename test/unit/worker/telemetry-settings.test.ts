@@ -25,7 +25,7 @@ describe('telemetry', () => {
     expect(telemetrySettings({}, {})).toEqual({ traces, metrics: { otlp }, resource })
   })
 
-  it('telemetry is on with an endpoint for all signals, each if its packages are there', () => {
+  it('an endpoint for all signals turns on each signal whose packages are installed', () => {
     const isImplied = true
     expect(telemetrySettings(undefined, ENDPOINT)).toEqual({ traces: { ...traces, isImplied }, metrics: { otlp, isImplied }, resource })
   })
@@ -61,7 +61,7 @@ describe('telemetry', () => {
     expect(telemetrySettings({}, { ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none' })?.traces).toBeUndefined()
   })
 
-  it('telemetry has the attributes of the resource, among which OTEL_SERVICE_NAME overrides any other service name', () => {
+  it('telemetry has the resource attributes, and OTEL_SERVICE_NAME overrides any other service name', () => {
     const OTEL_RESOURCE_ATTRIBUTES = 'deployment.environment.name=live, service.name=other,team=a%20b,=x,bad'
     expect(telemetrySettings({}, { OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME: 'desk' })?.resource).toEqual({
       'service.name': 'desk',

@@ -65,7 +65,7 @@ describe('a tool call', () => {
     await expect(inherited.call('t_1_1_1')).rejects.toThrow(EndedBefore)
   })
 
-  it('a tool call of a session that nothing has replaced is simply made', () => {
+  it('a tool call of a session without a predecessor is simply made', () => {
     expect(startInheriting({}, sessionIn('tools', [call('t_1_1_0', 'external')])).call('t_1_1_0')).toBeUndefined()
   })
 })
@@ -92,11 +92,11 @@ describe('a stop', () => {
     ['has no result', lost('t_1_1_0')],
     ['was interrupted in its body', of({ kind: 'interrupted', attempt: 1, begun: true })],
     ['has thrown', of({ kind: 'unknown', attempt: 1, message: 'threw' })],
-  ])('a stop leaves the outcome of an external call unknown that %s', (_, one) => {
+  ])('a stop leaves unknown the outcome of an external call that %s', (_, one) => {
     expect(settled([one], 'external')).toMatchObject([{ type: 'tool_unknown', aliveForMs: expect.any(Number) }])
   })
 
-  it('a stop says that an unanswered idempotent call may have taken effect, and nothing of a call not begun', () => {
+  it('a stop records that an unanswered idempotent call may have taken effect, and nothing for a call that has not begun', () => {
     expect(settled([lost('t_1_1_0')], 'idempotent')).toMatchObject([{ type: 'tool_failed', code: 'interrupted' }])
     expect(settled([of({ kind: 'interrupted', attempt: 1, begun: false })], 'external')).toEqual([])
     expect(settled([of({ kind: 'not_begun', attempt: 1 })], 'external')).toEqual([])
