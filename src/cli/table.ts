@@ -17,7 +17,7 @@ export interface Column<T> {
 }
 
 export interface TableOptions {
-  /** Columns of the terminal. Default: the terminal's; without one `COLUMNS`, or 100. */
+  /** The width in columns. Default: the terminal's; without a terminal, `COLUMNS` or 100. */
   width?: number
   /** Nothing is cut off or left out, and times are exact. */
   wide?: boolean | undefined

@@ -83,7 +83,7 @@ export class Pawl implements Queries, Upkeep {
     const { searchAttributes = !hasCodecs(client) } = options
     const indexed = searchAttributes ? startIndexed() : startPlain
     const closing = new AbortController()
-    // Everything that waits listens.
+    // Every wait adds a listener.
     setMaxListeners(0, closing.signal)
     return new Pawl({ client, store, taskQueue, closed: closing.signal, tell, indexed, logger: options.logger }, async () => {
       closing.abort(new StoreError('store_closed', 'The client was closed: connect another one.'))

@@ -179,7 +179,7 @@ describe.concurrent('a step that becomes done', () => {
     expect((await session.checkpoints()).map(({ reasons }) => reasons)).toEqual([['step_done'], ['step_done']])
   })
 
-  it('a step that becomes done is one of the changes after which a policy makes checkpoints', async () => {
+  it('a policy can make checkpoints after every change of a plan, such as a completed step', async () => {
     const { events } = await played({ model: inOrder([setUp], [update('book', 'blocked')], [update('book', 'done')], 'done') }, watcher)
     expect(ofType(events, 'checkpoint_made').map(({ turn, reasons }) => [turn, reasons])).toEqual([
       [1, ['event:plan_changed']],

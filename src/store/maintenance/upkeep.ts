@@ -23,7 +23,7 @@ export interface StoreUpkeep {
   adopt(sessionId: string, adopted: AdoptedState): Promise<StoredHead>
   /** The event after which the session's rows begin; 0: nothing is missing. */
   origin(sessionId: string): Promise<number>
-  /** Those of the values (by SHA-256) that the store lacks. */
+  /** The values (by SHA-256) that the store lacks. */
   missingBlobs(sessionId: string, hashes: readonly string[]): Promise<string[]>
   /** Writes an audit row about restored rows. */
   noteRebuild(by: string | undefined, details: object): Promise<void>

@@ -65,7 +65,7 @@ describe('an event', () => {
     expect(modelAttributes(called)).toEqual({ 'gen_ai.request.model': model, 'gen_ai.provider.name': name })
   })
 
-  it('an event has no cost if no price is known, and counts summaries like answers', () => {
+  it('an event without a known price has no cost, and summaries count like answers', () => {
     expect(measured({ type: 'compacted', model: 'own', usage, summary: '' }).map(({ name }) => name)).toEqual([
       'gen_ai.client.token.usage',
       'gen_ai.client.token.usage',

@@ -74,7 +74,7 @@ describe('an executor', () => {
     expect(kills(crew)).toEqual([])
   })
 
-  it('an executor gets the grace period once its event loop runs again, because what its body waited for may be there', async () => {
+  it('an executor gets the grace period once its event loop runs again, because the response to its body may have arrived', async () => {
     const { crew, passes } = await entered({ once: true })
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 20_000)
     expect(kills(crew)).toEqual([])

@@ -1,5 +1,5 @@
-// Watches executors: kills an executor whose event loop is blocked, and ends one whose `external` body ignores its timeout before the call
-// is verified.
+// Watches executors: kills an executor whose event loop is blocked, and ends one whose `external` body ignores its timeout, before the
+// call is verified.
 import { OVERDUE_GRACE_MS } from '../../../session/overdue.ts'
 import { startPeriodicCheck } from '../../periodic-check.ts'
 import { type Executor, FROZEN_MS } from './executors.ts'
