@@ -1,6 +1,6 @@
-// The spare: a process that becomes the next orchestrator. It has loaded its code, and that of the workflows into their thread, which takes
-// about two seconds of CPU, and holds nothing else: no connection, no socket. After a death, heartbeats continue sooner, most of all on a
-// busy machine.
+// The spare: a process that becomes the next orchestrator. It has loaded its own code and, into their thread, the code of the workflows,
+// which takes about two seconds of CPU. It holds nothing else: no connection, no socket. After a death, heartbeats continue sooner,
+// especially on a busy machine.
 import type { ChildProcess } from 'node:child_process'
 import { killGroup } from './processes.ts'
 

@@ -1,4 +1,4 @@
-// The SDK's worker as pawl runs workflows: how the creator of its workflows is composed.
+// The SDK's worker as pawl uses it, with pawl's own composition of the workflow creator.
 import { type Logger, noopMetricMeter } from '@temporalio/common'
 import { Worker, type WorkflowBundleOption } from '@temporalio/worker'
 import { type CompiledWorkerOptions, compileWorkerOptions } from '@temporalio/worker/lib/worker-options.js'
@@ -24,7 +24,7 @@ export class SessionsWorker extends Worker {
     if (bundle) await prepareThreads(threadCode(bundle, options), () => super.createWorkflowCreator(bundle, unlimited(options), logger))
   }
 
-  /** The SDK takes a tenth of a second to read a bundle, for each worker anew. */
+  /** The SDK takes a tenth of a second to read a bundle and repeats that for each worker, so the newest bundle is kept. */
   protected static override getOrCreateBundle(
     options: CompiledWorkerOptions,
     logger: Logger,
@@ -69,7 +69,7 @@ const unlimited = (options: CompiledWorkerOptions): CompiledWorkerOptions => ({
 /** The newest bundle that a worker of this process has read. */
 let readBundle: { of: string; bundle: Promise<WorkflowBundleWithSourceMapAndFilename | undefined> } | undefined
 
-/** How core says that it drops an execution. */
+/** How core reports that it drops an execution. */
 interface CacheRemoval {
   runId: string
   evictJob: RemoveFromCache

@@ -1,11 +1,11 @@
-// Workflow threads without a worker. A process that starts one worker after another, as tests do, then loads the SDK and the workflow bundle
-// into a thread once, not for each worker; and one that waits to become an orchestrator has loaded them by then.
+// Keeps workflow threads that have no worker. A process that starts one worker after another, as tests do, loads the SDK and the workflow
+// bundle into a thread only once. A process that waits to become an orchestrator loads them in advance.
 import type { Worker as Thread } from 'node:worker_threads'
 import type { CompiledWorkerOptions } from '@temporalio/worker/lib/worker-options.js'
 import type { Workflow, WorkflowCreator } from '@temporalio/worker/lib/workflow/interface.js'
 import type { WorkflowBundleWithSourceMapAndFilename } from '@temporalio/worker/lib/workflow/workflow-worker-thread/input.js'
 
-/** How long a thread of an ended worker waits for the next one. It holds some 50 MB, and does not keep the process alive. */
+/** How long a thread of an ended worker waits for the next one. A thread uses some 50 MB and does not keep the process alive. */
 const SPARE_MS = 30_000
 
 /** The parameters that the SDK passes to a new thread. A worker can take over only a thread with the same parameters. */
