@@ -41,7 +41,10 @@ async function load(store: Store, client: Client, sessionId: string, epoch: stri
     throw new CannotLoad('archive_unavailable', has)
   }
   const found = await pastOf(store, fork)
-  if (!found) return refuse('checkpoint_not_found', `The events of "${from}" up to ${seq} were pruned, so the fork cannot begin there.`)
+  if (!found) {
+    const how = (await store.lists.erasure(from)) ? 'erased' : 'pruned'
+    return refuse('checkpoint_not_found', `The events of "${from}" up to ${seq} were ${how}, so the fork cannot begin there.`)
+  }
   // Nothing is written under the fork's id before this check: otherwise a new session with that id could not be stored.
   if (found.at.digest !== fork.digest) {
     return refuse(

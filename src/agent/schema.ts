@@ -41,7 +41,12 @@ export function checkNow<V>(schema: StandardSchemaV1<unknown, V>, value: unknown
 }
 
 function checkedOf<V>(result: StandardSchemaV1.Result<V>): SchemaResult<V> {
-  return result.issues ? { problem: z.prettifyError(result) } : { value: result.value }
+  return result.issues ? { problem: asSentence(z.prettifyError(result)) } : { value: result.value }
+}
+
+/** The problem ends like a sentence, because others may follow it. */
+function asSentence(text: string): string {
+  return /[.!?…]$/.test(text) ? text : `${text}.`
 }
 
 /**

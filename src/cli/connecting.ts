@@ -1,11 +1,12 @@
 // Finds a command's deployment: by its options, the environment, or a running `pawl dev`.
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command, Option } from 'commander'
 import type { Logger } from '../agent/tool.ts'
 import type { ConnectOptions } from '../client/connect-options.ts'
 import type { Pawl } from '../client/pawl.ts'
 import type { QueriesOptions } from '../client/queries/queries-options.ts'
-import { DATA_FOLDER, type Deployment, findDevDeployment, findRunning } from '../connect/dev-stack.ts'
+import { DATA_FOLDER, type Deployment, findDevDeployment, findRunning, findStarting } from '../connect/dev-stack.ts'
 import type { Wait } from '../connect/waits.ts'
 import { CliError } from './errors.ts'
 import { dataOption, option } from './options.ts'
@@ -59,6 +60,7 @@ export function aboutDeployment(command: Command): Command {
  */
 export async function connectOptions({ data, taskQueue, schema }: DeploymentOptions): Promise<ConnectOptions & Deployment> {
   const named = data === DATA_FOLDER ? undefined : resolve(data)
+  await awaitStarting(named)
   if (named !== undefined && !(await findRunning(named))) {
     throw new CliError(
       'dev_not_running',
@@ -70,6 +72,29 @@ export async function connectOptions({ data, taskQueue, schema }: DeploymentOpti
     ...defined({ taskQueue, schema }),
     logger: ON_STDERR,
     onWait: waitPrinter(),
+  }
+}
+
+/** How long a command waits for a `pawl dev` that is starting. */
+const STARTS_WITHIN_MS = 15_000
+const LOOK_EVERY_MS = 200
+
+/** Waits for a `pawl dev` that is starting, unless the environment names a server. @throws CliError `dev_starting`. */
+async function awaitStarting(dataDir: string | undefined): Promise<void> {
+  if (process.env.TEMPORAL_ADDRESS || process.env.DATABASE_URL) return
+  const runs = dataDir === undefined ? (await findDevDeployment()).temporal : await findRunning(dataDir)
+  if (runs) return
+  let folder = await findStarting(dataDir)
+  if (folder === undefined) return
+  ON_STDERR.warn({}, `waiting for \`${SUGGESTIONS.develop()}\`, which is starting in ${dirname(folder)}`)
+  for (const until = Date.now() + STARTS_WITHIN_MS; folder !== undefined; folder = await findStarting(dataDir)) {
+    if (Date.now() > until) {
+      throw new CliError(
+        'dev_starting',
+        `\`${SUGGESTIONS.develop()}\` in ${dirname(folder)} is still starting. Its terminal says what it waits for. Try again when it is ready.`,
+      )
+    }
+    await sleep(LOOK_EVERY_MS)
   }
 }
 

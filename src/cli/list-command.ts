@@ -71,6 +71,6 @@ async function show<T extends object, O extends ListFlags, Q extends ListFilter>
   await queryStore(options, async (queries) => {
     const which = row.session === 'any' ? await knownSessionIn(queries, session, options) : defined({ session })
     const list = row.read(queries, { ...pageOf(options), ...spanOf(options), ...which } as Q, options)
-    await showList(options, typeof row.of === 'string' ? row.of : row.of(options), list, row.columns)
+    await showList({ ...options, ...which }, typeof row.of === 'string' ? row.of : row.of(options), list, row.columns)
   })
 }

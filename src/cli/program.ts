@@ -29,6 +29,7 @@ import { statusCommand } from './commands/status.ts'
 import { TALKING } from './commands/talking.ts'
 import { usageCommand } from './commands/usage.ts'
 import { workerCommand } from './commands/worker.ts'
+import { SUGGESTIONS } from '../session/suggestions.ts'
 import { GROUPS } from './groups.ts'
 import { rememberPlace } from './here.ts'
 
@@ -48,7 +49,7 @@ export function createProgram(): Command {
     )
     .showHelpAfterError('(add --help for usage)')
     // Like all errors: `code: message`.
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'invalid_usage: ')) })
+    .configureOutput({ outputError: (text, write) => write(withHint(text.replace(/^error: /, 'invalid_usage: '))) })
   // Commands that are added ready-made do not inherit settings.
   const commands = [
     ...[...TALKING, ...DECIDING, ...LISTS, ...CONTINUING, ...GOING_BACK].map((command) => command()),
@@ -86,6 +87,11 @@ export function createProgram(): Command {
   program.hook('preAction', (_, action) => rememberPlace(program, action))
   program.commandsGroup('Help:')
   return program
+}
+
+/** The command whose name resembles this one starts a worker. */
+function withHint(text: string): string {
+  return text.replace(/^.*unknown command 'workers'$/m, (line) => `${line}\n(\`${SUGGESTIONS.listWorkers()}\` lists the workers)`)
 }
 
 function examplesOf(name: string): string {

@@ -1,6 +1,7 @@
 // Shared by the commands that query the side store: finding it, paging, and output.
 import { Command, Option } from 'commander'
 import type { StoreQueries } from '../client/queries/queries.ts'
+import type { Erasure } from '../store/read/lists/erasure.ts'
 import type { List, Page } from '../client/queries/list.ts'
 import { connectOptions } from './connecting.ts'
 import { CliError } from './errors.ts'
@@ -120,7 +121,7 @@ export async function queryStore<T>(options: QueryOptions & { follow?: true }, w
 
 /** Prints a list of `what`: a table and the cursor of the next page. With `--json`, a line per item, and the cursor as the last line. */
 export async function showList<T extends object>(
-  options: ListingOptions & { agent?: string },
+  options: ListingOptions & { agent?: string; session?: string },
   what: string,
   list: List<T> | Promise<Page<T>>,
   columns: readonly Column<T>[],
@@ -128,6 +129,7 @@ export async function showList<T extends object>(
   const { items, cursor } = options.all && Symbol.asyncIterator in list ? { items: await allOf(list), cursor: undefined } : await list
   showAll(options, what, items, columns)
   if (items.length === 0) await warnOfUnknownAgents(options, [options.agent])
+  if (items.length === 0 && options.session !== undefined) await warnIfErased(options, options.session)
   if (cursor === undefined) return
   say(options.json ? JSON.stringify({ cursor }) : paint('dim', `(more: --cursor ${cursor}, or --all)`))
 }
@@ -144,6 +146,17 @@ export async function warnOfUnknownAgents(options: QueryOptions, selected: reado
   if (known.length === 0 || unknown.length === 0) return
   const said = `No session has the agent ${unknown.map((name) => JSON.stringify(name)).join(' or ')}. Agents with sessions: ${known.join(', ')}.`
   process.stderr.write(`${paint('yellow', oneLine(said, 1_000))}\n`)
+}
+
+/** Says on standard error if the session was erased: otherwise, an empty result would look as if there had never been anything. */
+export async function warnIfErased(options: QueryOptions, session: string): Promise<void> {
+  const erasure = await queryStore(options, (queries) => queries.erasure(session)).catch(() => null)
+  if (erasure) process.stderr.write(`${paint('yellow', oneLine(`Session ${session} was erased ${erasureText(erasure)}.`, 1_000))}\n`)
+}
+
+/** When a session was erased, by whom, and why. */
+export function erasureText({ at, by, reason }: Erasure): string {
+  return `at ${timeOf(at)}${by === null ? '' : ` by ${by}`}${reason === null ? '' : `: ${reason}`}`
 }
 
 /** Prints items, or that there are none of `what`. */

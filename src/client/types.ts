@@ -493,8 +493,8 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   /**
    * Resolves a call whose outcome is unknown. `result` is what the tool would have returned, and must match the tool's `output`
    * schema, if it has one and a worker serves the tool. It has at most 1,000,000 bytes of JSON, `by` 1,000 and `note` 4,000.
-   * @throws RequestRefusedError `not_unknown`, `call_has_ended`, `invalid_resolution`, `invalid_request`; SessionNotFoundError
-   * `session_not_found`; SessionUnavailableError `session_unavailable`.
+   * @throws RequestRefusedError `call_not_found`, `not_unknown`, `call_has_ended`, `invalid_resolution`, `invalid_request`;
+   * SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   resolve(callId: string, resolution: ResolveRequest['resolution'], options?: { by?: string; note?: string }): Promise<void>
   /**

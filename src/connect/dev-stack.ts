@@ -28,6 +28,7 @@ export interface Deployment {
 /** The default data folder of `pawl dev`. */
 export const DATA_FOLDER = '.pawl'
 const FILE = 'dev.json'
+const STARTING = 'starting.json'
 
 /** Writes the file; the returned function removes it, unless another `pawl dev` has replaced it since. */
 export async function noteRunning(dataDir: string, stack: ServedStack): Promise<() => Promise<void>> {
@@ -41,6 +42,36 @@ export async function noteRunning(dataDir: string, stack: ServedStack): Promise<
   return async () => {
     if ((await read(path))?.pid === process.pid) await rm(path, { force: true })
   }
+}
+
+/** Writes that a `pawl dev` is starting in this data folder; the returned function removes the note, unless another one has replaced it. */
+export async function noteStarting(dataDir: string): Promise<() => Promise<void>> {
+  const path = join(dataDir, STARTING)
+  await mkdir(dataDir, { recursive: true })
+  await writeFile(path, JSON.stringify({ pid: process.pid }))
+  return async () => {
+    if ((await starterIn(dataDir)) === process.pid) await rm(path, { force: true })
+  }
+}
+
+/** The data folder of a `pawl dev` that is starting: this one, or that of the working directory or of one above it. */
+export async function findStarting(dataDir?: string): Promise<string | undefined> {
+  return dataDir === undefined
+    ? nearest(process.cwd(), async (near) => ((await isStarting(near, 'ours')) ? near : undefined))
+    : (await isStarting(dataDir))
+      ? dataDir
+      : undefined
+}
+
+async function isStarting(dataDir: string, whose?: 'ours'): Promise<boolean> {
+  if (whose === 'ours' && !(await isOurs(join(dataDir, STARTING)))) return false
+  const pid = await starterIn(dataDir)
+  return pid !== undefined && isAlive(pid)
+}
+
+async function starterIn(dataDir: string): Promise<number | undefined> {
+  const pid = (await read(join(dataDir, STARTING)))?.pid
+  return typeof pid === 'number' ? pid : undefined
 }
 
 /**
@@ -64,17 +95,21 @@ export async function findDevDeployment(dataDir?: string): Promise<Deployment> {
 /** The stack of the `pawl dev` that runs with this data folder; null if none does. */
 export async function findRunning(dataDir: string): Promise<DevStack | null> {
   const note = await read(join(dataDir, FILE))
-  return note && isAlive(note.pid) ? note : null
+  return typeof note?.pid === 'number' && typeof note.temporalAddress === 'string' && isAlive(note.pid) ? (note as DevStack) : null
 }
 
 /**
  * The nearest running stack in a folder or one above it. Ignores another user's file, which would direct messages to that user's server.
  */
-async function findAbove(folder: string): Promise<DevStack | null> {
+async function findAbove(folder: string): Promise<DevStack | undefined> {
+  return nearest(folder, async (dataDir) => ((await isOurs(join(dataDir, FILE))) ? ((await findRunning(dataDir)) ?? undefined) : undefined))
+}
+
+/** What is found first in the data folders of a folder and of those above it. */
+async function nearest<T>(folder: string, find: (dataDir: string) => Promise<T | undefined>): Promise<T | undefined> {
   for (let at = resolve(folder); ; at = dirname(at)) {
-    const dataDir = join(at, DATA_FOLDER)
-    const found = (await isOurs(join(dataDir, FILE))) ? await findRunning(dataDir) : null
-    if (found || at === dirname(at)) return found
+    const found = await find(join(at, DATA_FOLDER))
+    if (found !== undefined || at === dirname(at)) return found
   }
 }
 
@@ -86,10 +121,9 @@ async function isOurs(path: string): Promise<boolean> {
   }
 }
 
-async function read(path: string): Promise<DevStack | null> {
+async function read(path: string): Promise<Partial<DevStack> | null> {
   try {
-    const note = JSON.parse(await readFile(path, 'utf8')) as Partial<DevStack> | null
-    return typeof note?.pid === 'number' && typeof note.temporalAddress === 'string' ? (note as DevStack) : null
+    return JSON.parse(await readFile(path, 'utf8')) as Partial<DevStack> | null
   } catch {
     return null
   }

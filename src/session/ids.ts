@@ -16,6 +16,14 @@ export function generationOf(callId: string): number {
   return Number(callId.split('#', 2)[1] ?? 1)
 }
 
+const CALL_ID = /^t_(\d+)_(\d+)_\d+(?:#\d+)?$/
+
+/** The turn in a call's id; undefined if the text is not such an id. */
+export function turnOf(callId: string): { run: number; turn: number } | undefined {
+  const [, run, turn] = CALL_ID.exec(callId) ?? []
+  return run === undefined ? undefined : { run: Number(run), turn: Number(turn) }
+}
+
 /** The message id of the model's answer in a turn. */
 export function answerIdOf({ run, turn }: { run: number; turn: number }): string {
   return `m_${run}_${turn}`

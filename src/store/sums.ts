@@ -47,9 +47,9 @@ export interface OverviewSession extends Pick<SessionRow, 'sessionId' | 'agent' 
   needs: SessionNeed
   /** When that began: the time of the oldest request, or of the error or pause; for a running session, of its last event. */
   since: Date
-  /** Tools of the calls that wait for a person or a client. */
+  /** Tools of the calls that it needs this for. */
   tools: string[]
-  /** When the first of these waits expires; null: none does. */
+  /** When the first of these calls expires; null: none does. */
   expiresAt: Date | null
   /** Its plan; null: it has none. */
   plan: PlanProgress | null

@@ -286,6 +286,25 @@ describe('the status', () => {
     expect(run.code).toBe(1)
   })
 
+  it('lists of what an erased session had say when it was erased, by whom and why', async () => {
+    const { id, session } = await closed()
+    await here.pawl.erase(id, { by: 'dpo', reason: 'request 4711' })
+    const cli = (...args: string[]) =>
+      runPawl([...args, '--schema', schema.name], {
+        cwd: process.cwd(),
+        env: { TEMPORAL_ADDRESS: here.stack.temporalAddress, DATABASE_URL: here.stack.databaseUrl },
+      })
+    const why = /was erased at 20\S+Z by dpo: request 4711/
+    for (const list of ['messages', 'checkpoints', 'tools', 'errors', 'pending']) {
+      expect(await cli(list, id)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^no /), stderr: expect.stringMatching(why) })
+    }
+    expect(await cli('events', id, '--json')).toMatchObject({ code: 0, stdout: '', stderr: expect.stringMatching(why) })
+    expect((await cli('show', id)).stdout).toMatch(/erased +at 20\S+Z by dpo: request 4711/)
+    await (await session.send('once more')).result({ timeout: 30_000 })
+    expect(await cli('errors', id)).toMatchObject({ stdout: 'no errors\n', stderr: '' })
+    await here.pawl.erase(id, { by: 'dpo', force: true })
+  })
+
   it('the status of an erased or closed session that a message reopens says that it waits for a worker', async () => {
     const [erased, ended] = [await closed(), await closed()]
     await here.pawl.erase(erased.id, { by: 'ops' })
@@ -385,6 +404,13 @@ describe('a large result that arrives after the erasure', () => {
 })
 
 describe('forks', () => {
+  it('an erased session cannot be forked, and the refusal says that it was erased', async () => {
+    const { id, session } = await closed()
+    await here.pawl.erase(id, { by: 'ops' })
+    await expect(session.fork({ checkpoint: 1 })).rejects.toThrow(/erased/)
+    await expect(session.fork()).rejects.toThrow(/erased/)
+  })
+
   it('forks keep their copy and are named in the report, as is the session that an erased fork came from', async () => {
     const { id, session } = await closed()
     const fork = await session.fork()

@@ -199,7 +199,7 @@ describe.concurrent('texts of two megabytes', () => {
     const update = (name: string, request: object) => codeOfUpdate(workflowOf(id).executeUpdate(name, { args: [request] }))
     expect(await update('approve', { callId: HUGE, digest })).toBe('call_not_found')
     expect(await update('approve', { callId: 't_1_1_0', digest: HUGE })).toBe('digest_mismatch')
-    expect(await update('resolve', { callId: HUGE, resolution: { happened: false } })).toBe('not_unknown')
+    expect(await update('resolve', { callId: HUGE, resolution: { happened: false } })).toBe('call_not_found')
     expect(await update('rollback', { target: { message: HUGE } })).toBe('invalid_target')
     expect(await update('rollback', { target: { run: 7, more: HUGE }, by: 'me' })).toBe('run_not_found')
     expect(await update('fork', { target: { message: HUGE }, interrupt: false })).toBe('invalid_target')

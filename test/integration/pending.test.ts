@@ -119,6 +119,15 @@ describe('the inbox', () => {
     expect((await session.status()).waitsFor[0]).toMatchObject({ for: 'person', to: 'approve', input: { what: 'b' } })
   })
 
+  it('the inbox has, in the overview, only those tools of a session for which it needs what is named', async () => {
+    const { session, run } = await waiting('both', { model: once(['form', 'a'], ['calm', 'b']) })
+    const needed = async () => (await here.pawl.overview({ idPrefix: 'both' })).items.map(({ needs, tools }) => [needs, tools])
+    expect(await needed()).toEqual([['approval', ['calm']]])
+    await session.deny('t_1_1_1', { digest: (await pendingOf(run)).find(({ kind }) => kind === 'approval')!.digest! })
+    await until('only the form waits', async () => (await needed())[0]?.[0] === 'answer')
+    expect(await needed()).toEqual([['answer', ['form']]])
+  })
+
   it('the inbox can be filtered by kind, agent, tags and session, and read page by page', async () => {
     await waiting('page-a', { model: once(['pay', 'a'], ['pay', 'b'], ['form', 'c']) }, { tags: ['page', 'x'] })
     await waiting('page-b', { model: once(['form', 'd'], ['pay', 'e']) }, { tags: ['page'], stage: others })

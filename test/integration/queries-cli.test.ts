@@ -13,6 +13,7 @@ import { eventsOf } from '../support/events.ts'
 import { answersIn, inOrder, type Played, saidIn, stage, use } from '../support/scenes.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
 import { gate, until } from '../support/until.ts'
+import { noteRunning, noteStarting } from '../../src/connect/dev-stack.ts'
 import { type Ended, MAIN, pawl, type PawlProcess, runPawl, withoutWaits } from './cli/processes.ts'
 
 const exec = promisify(execFile)
@@ -312,6 +313,18 @@ describe('the query commands', () => {
     expect(ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(says) })
     expect(ended.stderr).not.toMatch(/\n\s+at /)
   })
+})
+
+it('a command waits for a pawl dev that is starting', async () => {
+  const { temporalAddress, databaseUrl } = inject('stack')
+  const data = join(folder, '.pawl')
+  const started = await noteStarting(data)
+  const command = pawl(['sessions', '--schema', schema], { cwd: folder, env: {}, input: '' })
+  await until('it says so', async () => command.stderr().startsWith('waiting for `pawl dev <module>`, which is starting in '))
+  const forget = await noteRunning(data, { temporalAddress, databaseUrl, namespace: 'default', taskQueue: here.taskQueue })
+  await started()
+  expect(await command.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('talked') })
+  await forget()
 })
 
 describe('the commands that act on a session', () => {

@@ -226,6 +226,9 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
   async listGates() {
     await follow(said(await run('pawl gates open nobody')), SUGGESTIONS.listGates())
   },
+  async listWorkers() {
+    await follow(said(await run('pawl workers', { where: [] })), SUGGESTIONS.listWorkers(), { where: onQueue() })
+  },
   async listKeys() {
     await follow(said(await run('pawl keys revoke no-such-key')), SUGGESTIONS.listKeys())
   },
@@ -396,6 +399,10 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
       expect(shown).toContain('pawl raise')
       await follow(printed, SUGGESTIONS.raise({ session: id, ...(raise ?? expect.fail('no limit is suggested')) }))
       await statusIs(session, 'idle')
+      if (broke === poor) continue
+      const late = said(await run(`pawl raise ${id} --max-tokens 100000`, { where: onQueue() }))
+      expect(late).toMatch(/^no_current_run: /)
+      await follow(late, SUGGESTIONS.raise({ session: id, scope: 'session', maxTotalTokens: 100_000 }))
     }
   },
   async recover() {

@@ -156,7 +156,7 @@ describe('a person says', () => {
     for (const result of ['B-1', { happened: true, result: { id: 'B-1' } }]) {
       await expect(session.resolve('t_1_1_0', { happened: true, result })).rejects.toMatchObject({
         code: 'invalid_resolution',
-        message: expect.stringMatching(/output schema of the tool "book".*a booking, such as \{ id: "B-1" \}/),
+        message: expect.stringMatching(/output schema of the tool "book".*a booking, such as \{ id: "B-1" \}\. Pass what/),
       })
     }
     expect((await session.state()).seq).toBe(seq)
@@ -172,7 +172,7 @@ describe('a person says', () => {
     const wrong = ['again', null, 7, {}, { happened: 'maybe' }, { happened: true }, []]
     for (const resolution of wrong) expect(await codeOf(session.resolve('t_1_1_0', resolution as never))).toBe('invalid_resolution')
     for (const callId of ['t_9_9_9', '__proto__', 'constructor', '']) {
-      expect(await codeOf(session.resolve(callId, 'retry'))).toBe('not_unknown')
+      expect(await codeOf(session.resolve(callId, 'retry'))).toBe('call_not_found')
     }
     expect(await codeOf(session.resolve({} as never, 'retry'))).toBe('invalid_option')
     expect(await codeOf(session.approve('t_1_1_0', { digest: 'x' }))).toBe('not_waiting')

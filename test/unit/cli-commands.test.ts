@@ -72,6 +72,11 @@ describe('all commands', () => {
     expect(CHANGING.filter((name) => !guessed.some((command) => command.name() === name))).toEqual(['erase'])
   })
 
+  it('all commands say in their help which options they require', () => {
+    const required = commands.flatMap((command) => command.options.filter(({ mandatory }) => mandatory))
+    expect(required.map(({ long, description }) => [long, description])).toEqual([['--by', expect.stringContaining('required')]])
+  })
+
   it('all commands print JSON on request, except for a conversation', () => {
     const ends = commands.flatMap((command) => (command.commands.length > 0 ? command.commands : [command]))
     const silent = ends.filter(({ options }) => !options.some(({ long }) => long === '--json'))

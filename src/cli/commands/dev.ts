@@ -1,7 +1,8 @@
 // `pawl dev <module>`: the embedded stack and a supervised worker for one module.
 import { resolve } from 'node:path'
 import { Command } from 'commander'
-import { noteRunning, type ServedStack } from '../../connect/dev-stack.ts'
+import { noteRunning, noteStarting, type ServedStack } from '../../connect/dev-stack.ts'
+import type { Stack } from '../../local/index.ts'
 import { announceAsJson, announceAsText } from '../running/announce.ts'
 import { findModule } from '../running/module.ts'
 import { dataOption, jsonOption, LOG_HELP, processesOption, taskQueueOption } from '../options.ts'
@@ -38,9 +39,11 @@ async function dev(given: string, options: DevOptions): Promise<void> {
   const requests = listenForStop()
   const announcer = options.json ? announceAsJson() : announceAsText((served) => hints(served, options))
   const dataDir = resolve(options.data)
-  const stack = await startStack({ dataDir, onDeath: 'restart', onProgress: announcer.progress })
-  let forget = async () => {}
+  const started = await noteStarting(dataDir)
+  let forget = started
+  let stack: Stack | undefined
   try {
+    stack = await startStack({ dataDir, onDeath: 'restart', onProgress: announcer.progress })
     if (requests.stopping()) return
     const { temporalAddress, temporalUi, namespace, databaseUrl, lost } = stack
     const { processes, taskQueue } = options
@@ -50,11 +53,12 @@ async function dev(given: string, options: DevOptions): Promise<void> {
     const workers = { module, processes, spare: false, ...at }
     const whenReady = async () => {
       forget = await noteRunning(dataDir, served)
+      await started()
     }
     await serve(workers, served, { announcer, requests, watch: options.watch, whenReady, lost })
   } finally {
     await forget()
-    await stack.stop()
+    await stack?.stop()
   }
 }
 

@@ -11,7 +11,7 @@ export const eraseCommand = sessionCommand<ChangeFlags & { force?: true }>({
     "permanently delete a session's content: its rows, its archive and its histories in Temporal; a row in `audit` records who and why",
   options: [
     // An erasure cannot be undone: its author is not guessed.
-    option('--by <who>', 'who requests it; recorded').makeOptionMandatory(),
+    option('--by <who>', 'who requests it; required, and recorded').makeOptionMandatory(),
     reasonOption(),
     option('--force', 'terminate the session if it is open'),
     ...deploymentOptions(),

@@ -12,6 +12,7 @@ import {
   sessionIn,
   type SessionCommandOptions,
   timeOf,
+  warnIfErased,
   warnOfUnknownAgents,
   withSession,
 } from '../queries.ts'
@@ -67,13 +68,16 @@ async function eventsOf(sessionId: string, options: EventsOptions): Promise<void
   if (agent !== undefined) throw new CliError('invalid_usage', 'A session has only one agent. Omit --agent or the session.')
   if (!Number.isSafeInteger(seq) || seq < 0)
     throw new CliError('invalid_usage', "The cursor of a session's events is a number, such as 12.")
+  let shown = 0
   await onDeployment(options, async (pawl) => {
     const from = { after: seq, ...(follow && { follow, signal: stopSignalOf(listenForStop()) }) }
     for await (const event of pawl.session(sessionId).events(from)) {
       if (type && !type.includes(event.type)) continue
       show(options, { sessionId, event, cursor: String(event.seq) })
+      shown += 1
     }
   })
+  if (shown === 0) await warnIfErased(options, sessionId)
 }
 
 type ShownEvent = Pick<FeedEvent, 'sessionId' | 'event' | 'cursor'>

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import type { StoreQueries } from '../../client/queries/queries.ts'
 import type { ListedCheckpoint, ListedCompaction, ListedError, ListedSession, ListedToolCall } from '../../client/index.ts'
 import { PawlError } from '../../session/errors.ts'
+import type { Erasure } from '../../store/read/lists/erasure.ts'
 import type { ToolCallStatus } from '../../session/call-facts.ts'
 import type { Json } from '../../session/json.ts'
 import { OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
@@ -15,13 +16,15 @@ import { linesOfRecovery, linesOfState, pausedText } from '../chat/lines.ts'
 import { isWithoutTemporal } from '../live-or-stored.ts'
 import { waitText } from '../reporting.ts'
 import { oneLine, paint } from '../terminal.ts'
-import { type QueryOptions, queryCommand, queryStore, dollarsOf, sayAs, timeOf } from '../queries.ts'
+import { erasureText, type QueryOptions, queryCommand, queryStore, dollarsOf, sayAs, timeOf } from '../queries.ts'
 import { linesOfTable } from '../table.ts'
 import { CALL_COLUMNS } from './lists.ts'
 
 /** The overview; `--json` prints it as one object. */
 interface Glance {
   session: ListedSession
+  /** Null: it was not erased. */
+  erasure: Erasure | null
   latestCheckpoint: ListedCheckpoint | null
   compactions: ListedCompaction[]
   /** Calls that have not ended, or whose outcome is unknown. */
@@ -71,14 +74,15 @@ async function show(id: string, options: QueryOptions): Promise<void> {
 async function glanceAt(queries: StoreQueries, id: string): Promise<Omit<Glance, 'waitsFor'>> {
   const of = queries.session(id)
   const session = await queries.sessions.get(id)
-  const [latestCheckpoint, compactions, openCalls, errors, output] = await Promise.all([
+  const [erasure, latestCheckpoint, compactions, openCalls, errors, output] = await Promise.all([
+    queries.erasure(id),
     of.latestCheckpoint(),
     of.compactions(),
     of.toolCalls({ status: OPEN }),
     queries.errors({ session: id, limit: ERRORS }),
     outputOf(queries, session),
   ])
-  return { session, latestCheckpoint, compactions, openCalls, errors: errors.items, output }
+  return { session, erasure, latestCheckpoint, compactions, openCalls, errors: errors.items, output }
 }
 
 async function waitsOf({ sessionId, status }: ListedSession, options: QueryOptions): Promise<SessionWait[] | null> {
@@ -125,7 +129,7 @@ function line(name: string, value: string): string {
 }
 
 function linesOf(
-  { session, latestCheckpoint, compactions, openCalls, errors, output, waitsFor }: Glance,
+  { session, erasure, latestCheckpoint, compactions, openCalls, errors, output, waitsFor }: Glance,
   wide: boolean | undefined,
 ): string[] {
   const { usage } = session
@@ -142,7 +146,7 @@ function linesOf(
     ['created', timeOf(session.createdAt)],
     ['updated', `${timeOf(session.updatedAt)}, stored ${timeOf(session.flushedAt)}`],
     ['pruned', timeOf(session.prunedAt)],
-    ['erased', timeOf(session.erasedAt)],
+    ['erased', erasure && erasureText(erasure)],
     [
       'checkpoint',
       latestCheckpoint && `${latestCheckpoint.version}, ${latestCheckpoint.reasons.join(', ')}, ${timeOf(latestCheckpoint.createdAt)}`,

@@ -57,6 +57,7 @@ import {
 import { withValues } from '../session/large-content.ts'
 import { noStore, storeOr } from '../no-store.ts'
 import { type ReadPage, transcriptAt } from '../session/past.ts'
+import type { Erasure } from '../../store/read/lists/erasure.ts'
 import { readRunReport, type RunReport } from '../session/run-report.ts'
 import { readReport, type SessionReport } from '../session/status.ts'
 import { defined } from '../../session/defined.ts'
@@ -119,6 +120,8 @@ export interface SessionQueries {
 export interface StoreQueries extends Queries {
   /** The ids of sessions that precede and follow this one in order. */
   neighbours(sessionId: string): Promise<string[]>
+  /** The erasure of the session; null: it was not erased, or a message has started it again. */
+  erasure(sessionId: string): Promise<Erasure | null>
   /** The names of the agents that have sessions, in their order: the first 100. */
   agentNames(): Promise<string[]>
   session(sessionId: string): SessionQueries & StoredSession
@@ -244,6 +247,7 @@ export function openQueries(given: QueriesOptions = {}): StoreQueries {
   return {
     ...queriesOf(store),
     neighbours: (sessionId) => store.lists.neighbours(sessionId),
+    erasure: (sessionId) => store.lists.erasure(sessionId),
     agentNames: () => store.lists.agentNames(),
     session: (sessionId) => ({
       ...sessionQueriesOf(store, sessionId),

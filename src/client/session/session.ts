@@ -268,7 +268,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
       return runHandle(source, messageId, { after: seq })
     },
     async fork(given) {
-      const copy = await fork(asked, checkFork(given) as ForkOptions, () => allEvents(source))
+      const copy = await sayingIfErased(source, () => fork(asked, checkFork(given) as ForkOptions, () => allEvents(source)))
       return sessionHandle(parts, copy, options, { isNew: false })
     },
     approve: async (callId, decision) => decideOn(UPDATES.approve, callId, checkApproval(decision)),

@@ -3,6 +3,7 @@ import type { ResolveToolResult } from '../../calls/activities.ts'
 import { admit, dueAt } from '../../session/decide.ts'
 import type { Resolution } from '../../session/call-facts.ts'
 import type { HookOutcome } from '../../session/hooks/hooks.ts'
+import { turnOf } from '../../session/ids.ts'
 import { isObject, isTooDeep, type Json, jsonBytes } from '../../session/json.ts'
 import { type AnswerRequest, type ApproveRequest, type DenyRequest, type ResolveRequest } from '../../session/protocol/protocol.ts'
 import { inPlaceOf } from '../../session/recovery/redo.ts'
@@ -152,7 +153,10 @@ export function checkResolution(session: Session | undefined, request: ResolveRe
   if (isObject(resolution) && resolution.happened) checkJson(resolution.result, 'result')
   if (!session) return
   const { state } = session.journal
-  if (!unknownOf(state, callId)) refuse('not_unknown', `The outcome of ${nameOf(callId)} is known, so there is nothing to resolve.`)
+  if (!unknownOf(state, callId)) {
+    if (!mayExist(state, callId)) refuseNoCall('The session', callId)
+    refuse('not_unknown', `The outcome of ${nameOf(callId)} is known, so there is nothing to resolve.`)
+  }
   const waits = state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution')
   if (!waits && (resolution === 'retry' || resolution === 'skip')) {
     refuse(
@@ -327,9 +331,19 @@ interface CallToDecide {
 function callOf({ journal }: Session, callId: string): CallToDecide {
   const run = journal.state.current
   const call = run?.calls.find((one) => one.callId === callId)
-  return run && call
-    ? { run, call }
-    : refuse('call_not_found', `The current run has no call ${nameOf(callId)}: \`${SUGGESTIONS.listPending()}\` lists the calls that wait.`)
+  return run && call ? { run, call } : refuseNoCall('The current run', callId)
+}
+
+function refuseNoCall(where: 'The current run' | 'The session', callId: unknown): never {
+  return refuse('call_not_found', `${where} has no call ${nameOf(callId)}: \`${SUGGESTIONS.listPending()}\` lists the calls that wait.`)
+}
+
+/** Whether the session has, or may have had, this call: the state has only the calls of the current turn. */
+function mayExist({ run, current }: SessionState, callId: unknown): boolean {
+  if (current?.calls.some((call) => call.callId === callId)) return true
+  const turn = typeof callId === 'string' ? turnOf(callId) : undefined
+  if (!turn || turn.run > run) return false
+  return turn.run < run || !current || turn.turn < current.turn
 }
 
 function waitingCall(session: Session, callId: string, status: CallState['status']): CallState {

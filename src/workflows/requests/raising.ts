@@ -3,6 +3,7 @@ import { type BudgetLine, budgetLines } from '../../session/spending/budget.ts'
 import { type Budget, type BudgetRaise, type BudgetScope, type BudgetUnit, isUsdLimit, LIMIT_NAMES } from '../../session/spending/spend.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 import type { RaiseAnswer, RaiseRequest } from '../../session/protocol/protocol.ts'
 import { problemWith } from '../../session/recovery/recovery.ts'
 import { refuse, type Session, stopDetails } from '../open-session.ts'
@@ -39,7 +40,7 @@ export function raise(session: Session, request: RaiseRequest): RaiseAnswer {
   if (scope === 'run' && run === undefined) {
     refuse(
       'no_current_run',
-      "The session has no run in progress, and its next run has a new budget. To raise the session's budget, set `scope: 'session'`.",
+      `The session has no run in progress, and its next run has a new budget. To raise the session's budget, use the scope "session" (\`${SUGGESTIONS.raise({ session: state.sessionId, scope: 'session', ...wanted })}\`).`,
     )
   }
   const raised = higherIn(wanted, scope, budgetLines(state))

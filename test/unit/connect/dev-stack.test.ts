@@ -4,7 +4,7 @@ import { chown, mkdir, mkdtemp, readdir, realpath, rm, stat, writeFile } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { findDevDeployment, findRunning, noteRunning } from '../../../src/connect/dev-stack.ts'
+import { findDevDeployment, findRunning, findStarting, noteRunning, noteStarting } from '../../../src/connect/dev-stack.ts'
 import { defineAgent } from '../../../src/agent/define-agent.ts'
 import type { ConnectOptions } from '../../../src/client/connect-options.ts'
 import { doctor } from '../../../src/client/doctor/doctor.ts'
@@ -51,6 +51,24 @@ describe('the note of a running stack', () => {
     expect(await findRunning(folder)).toBeNull()
     await writeFile(join(folder, 'dev.json'), '{"pid": 1')
     expect(await findRunning(folder)).toBeNull()
+  })
+})
+
+describe('the note of a stack that starts', () => {
+  it('the note of a stack that starts is found in its folder and below, while its process lives', async () => {
+    const data = join(folder, '.pawl')
+    await mkdir(join(folder, 'src'))
+    process.chdir(join(folder, 'src'))
+    expect(await findStarting()).toBeUndefined()
+    const forget = await noteStarting(data)
+    expect([await findStarting(), await findStarting(data)]).toEqual([data, data])
+    expect(await findDevDeployment()).toEqual({})
+    await forget()
+    expect([await findStarting(), await findStarting(data)]).toEqual([undefined, undefined])
+    const child = spawn(process.execPath, ['-e', ''])
+    await new Promise((resolve) => child.once('exit', resolve))
+    await writeFile(join(data, 'starting.json'), JSON.stringify({ pid: child.pid }))
+    expect(await findStarting()).toBeUndefined()
   })
 })
 

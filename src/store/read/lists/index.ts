@@ -7,6 +7,7 @@ import { readCompactions } from './compactions.ts'
 import { ERRORS } from './errors.ts'
 import { readFailures } from './failures.ts'
 import { type FeedFilter, type FeedNeeds, type FeedRows, readFeed } from './feed.ts'
+import { type Erasure, findErasure } from './erasure.ts'
 import { findAgentNames, findNeighbours } from './neighbours.ts'
 import { MESSAGES, readArchived } from './messages.ts'
 import type {
@@ -63,6 +64,8 @@ export interface Lists {
   session(sessionId: string): Promise<ListedSession | null>
   /** The ids next to this one, in their order. */
   neighbours(sessionId: string): Promise<string[]>
+  /** The erasure of the session; null: it was not erased, or a message has started it again. */
+  erasure(sessionId: string): Promise<Erasure | null>
   /** The names of the agents that have sessions, in their order: the first 100. */
   agentNames(): Promise<string[]>
   /** Sessions whose status is `error`, by creation, newest first. */
@@ -120,6 +123,7 @@ export function listsOf({ database, schema, reading, logger }: ListNeeds): Lists
   return {
     sessions: paged(SESSIONS),
     session: (sessionId) => reading(() => findSession(database, schema, sessionId)),
+    erasure: (sessionId) => reading(() => findErasure(database, schema, sessionId)),
     neighbours: (sessionId) => reading(() => findNeighbours(database, schema, sessionId)),
     agentNames: () => reading(() => findAgentNames(database, schema)),
     inError: paged(IN_ERROR),

@@ -31,16 +31,22 @@ const NEEDS = [
 ] as const satisfies SessionNeed[]
 const OPEN = ['error', 'waiting', 'running', 'idle'] as const satisfies SessionStatus[]
 
-/** The calls of a session that wait, by kind; an unknown call that was reported to the model does not. */
+/**
+ * The calls of a session that wait, by kind; an unknown call that was reported to the model does not. Tools and times are those of the most
+ * urgent kind, which is the one that the session's need names.
+ */
 const WAITING_CALLS = (calls: string): string => `select
     count(*) filter (where status = 'awaiting_approval') as approvals,
     count(*) filter (where status = 'awaiting_answer') as answers,
     count(*) filter (where status = 'unknown') as unknown,
-    to_json(array_agg(distinct tool)) as tools,
-    min(waiting_until) as expires,
-    min(coalesce((approval ->> 'requestedAt')::timestamptz, issued_at)) as since
-  from ${calls} calls where calls.session_id = sessions.session_id
-    and (status in ('awaiting_approval', 'awaiting_answer') or (status = 'unknown' and error ->> 'asked' = 'true'))`
+    to_json(array_agg(distinct tool) filter (where status = first)) as tools,
+    min(waiting_until) filter (where status = first) as expires,
+    min(coalesce((approval ->> 'requestedAt')::timestamptz, issued_at)) filter (where status = first) as since
+  from (
+    select *, first_value(status) over (order by array_position('{unknown,awaiting_approval,awaiting_answer}'::text[], status)) as first
+    from ${calls} calls where calls.session_id = sessions.session_id
+      and (status in ('awaiting_approval', 'awaiting_answer') or (status = 'unknown' and error ->> 'asked' = 'true'))
+  ) calls`
 
 /**
  * An automatic recovery is in progress, and nothing shows yet that the cause is gone: while a provider is unavailable, a session alternates
