@@ -1,6 +1,6 @@
 // A chat in a page: `useChat` with pawl's transport. It may be reloaded at any moment.
 import { useChat } from '@ai-sdk/react'
-import { lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from 'ai'
+import type { UIMessage } from 'ai'
 import { PawlChatTransport } from 'pawl/ui'
 import { StrictMode, useEffect, useState } from 'react'
 import { createRoot } from 'react-dom/client'
@@ -17,11 +17,18 @@ function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
     messages: loaded,
     transport,
     resume: true,
-    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
   })
   // What is said and decided in other pages appears here, too.
   useEffect(() => transport.follow(id, { setMessages, resumeStream }), [id, setMessages, resumeStream])
   const isBusy = status === 'streaming' || status === 'submitted'
+  const waits = messages.some(({ parts }) => parts.some((part) => 'toolCallId' in part && part.state === 'approval-requested'))
+
+  /** Sends each decision at once, because another page may make the next one. */
+  async function decide(approval: string, approved: boolean): Promise<void> {
+    await addToolApprovalResponse({ id: approval, approved })
+    await sendMessage()
+  }
+
   return (
     <main data-status={status}>
       {messages.map((message) => (
@@ -35,7 +42,7 @@ function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
                 {name}: {part.state}
                 {part.state === 'approval-requested' &&
                   [true, false].map((approved) => (
-                    <button type="button" key={`${approved}`} onClick={() => void addToolApprovalResponse({ id: part.approval.id, approved })}>
+                    <button type="button" key={`${approved}`} onClick={() => void decide(part.approval.id, approved)}>
                       {approved ? 'Approve' : 'Deny'}
                     </button>
                   ))}
@@ -54,7 +61,8 @@ function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
       >
         <input value={text} onChange={({ target }) => setText(target.value)} aria-label="Message" />
         <button type="submit">{isBusy ? 'Add' : 'Send'}</button>
-        <button type="button" disabled={!isBusy} onClick={() => void stop()}>
+        {/* A run that waits for a decision does not stream. */}
+        <button type="button" disabled={!isBusy && !waits} onClick={() => void (isBusy ? stop() : transport.stop(id))}>
           Stop
         </button>
         <button type="button" disabled={isBusy} onClick={() => void regenerate()}>

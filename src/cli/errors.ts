@@ -1,6 +1,7 @@
 // Error messages of the command line.
 import { inspect } from 'node:util'
 import { PawlError } from '../session/errors.ts'
+import { SUGGESTIONS } from '../session/suggestions.ts'
 import { withPlaces } from './here.ts'
 
 /** A command that cannot be carried out. */
@@ -20,7 +21,19 @@ export function describeError(error: unknown): string {
   }
   const cause = error.cause === undefined ? '' : firstLineOf(messageOf(rootOf(error.cause)))
   const more = cause !== '' && !REFERS.test(cause) && !error.message.includes(cause.replace(/\.$/, '')) ? `\n  caused by: ${cause}` : ''
-  return withPlaces(`${error.code}: ${error.message}${more}`)
+  return withPlaces(`${error.code}: ${inTerminal(error.message)}${more}`)
+}
+
+/** pawl's texts name what to do next in TypeScript. At a terminal, a person uses these instead. */
+const IN_TERMINAL: readonly [named: RegExp, command: string][] = [
+  [/Name the agent, pawl\.session\(id, \{ agent \}\),/g, 'Name the agent (--agent)'],
+  [/list them with session\.checkpoints\(\)/g, `\`${SUGGESTIONS.listCheckpoints()}\` lists them`],
+  [/call session\.recover\(\{ strategy: '(\w+)' \}\)/g, `use \`${SUGGESTIONS.recover({ session: '<session>' })} --strategy $1\``],
+  [/in \(await session\.state\(\)\)\.error\.options/g, `that \`${SUGGESTIONS.statusOf()}\` lists`],
+]
+
+function inTerminal(text: string): string {
+  return IN_TERMINAL.reduce((so, [named, command]) => so.replace(named, command), text)
 }
 
 /** Matches a message that only refers to the failure's details, which `error` already includes. */

@@ -54,7 +54,7 @@ function notConfigured(): ConnectError {
     'not_configured',
     `No Temporal server is configured${missing}, and pawl does not guess one. Set TEMPORAL_ADDRESS (a local server's is usually 127.0.0.1:7233), ` +
       'pass { temporal: { address } }, or put the address into a profile file of Temporal (TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE). ' +
-      `To start a local stack, run \`${SUGGESTIONS.develop()}\`: clients and commands in its folder or below find it automatically.`,
+      `To start a local stack, run \`${SUGGESTIONS.develop()}\`: clients and commands in its folder or below find it automatically. (\`${SUGGESTIONS.startWorker()}\` does not: set TEMPORAL_ADDRESS and DATABASE_URL for it.)`,
   )
 }
 

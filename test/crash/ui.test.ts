@@ -2,6 +2,7 @@
 // shows what is recorded, each message once.
 import { randomUUID } from 'node:crypto'
 import { PawlChatTransport, type UiMessageChunk } from 'pawl/ui'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seededRandom } from '../retail/random.ts'
 import { eventsOf, ofType } from '../support/events.ts'
@@ -78,6 +79,31 @@ describe('the chat page', () => {
     await until('the idle page shows the answer', isWhole, 30_000)
     expect(await shownIn(idle)).toEqual(await here.recorded(session))
     await until('it is at rest again', async () => (await idle.getAttribute('main', 'data-status')) === 'ready')
+  })
+
+  it('the chat page sends each decision at once, so two pages may decide one call each', async () => {
+    const session = `ui-${randomUUID()}`
+    const query = { agent: 'deciding' }
+    const [one, other] = await Promise.all([here.load(session, { query }), here.load(session, { query })])
+    await say(one, 'Pay twice.')
+    const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+    const offers = (page: Page, count: number) => async () => (await button(page, 'Approve').count()) === count
+    await until('both pages ask', async () => (await offers(one, 2)()) && (await offers(other, 2)()), 30_000)
+    await button(one, 'Approve').first().click()
+    await until('the other page shows the decision', offers(other, 1), 30_000)
+    await button(other, 'Deny').click()
+    for (const page of [one, other])
+      await until('it shows the answer', async () => (await shownIn(page)).at(-1)?.text.endsWith('Decided.'), 30_000)
+    expect((await here.pawl.session(session).toolCalls()).map(({ status }) => status)).toEqual(['completed', 'denied'])
+  })
+
+  it('the chat page stops a run that waits for a decision', async () => {
+    const session = `ui-${randomUUID()}`
+    const page = await here.load(session, { query: { agent: 'deciding' } })
+    await say(page, 'Pay twice.')
+    await page.getByRole('button', { name: 'Approve', exact: true }).first().waitFor()
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await until('the run is stopped', async () => (await here.pawl.session(session).state()).status === 'idle', 30_000)
   })
 
   it('the chat page stops a run with its button, but not when the page is reloaded', async () => {

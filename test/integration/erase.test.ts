@@ -295,7 +295,7 @@ describe('the status', () => {
         env: { TEMPORAL_ADDRESS: here.stack.temporalAddress, DATABASE_URL: here.stack.databaseUrl },
       })
     const why = /was erased at 20\S+Z by dpo: request 4711/
-    for (const list of ['messages', 'checkpoints', 'tools', 'errors', 'pending']) {
+    for (const list of ['messages', 'checkpoints', 'tools', 'errors', 'pending', 'usage']) {
       expect(await cli(list, id)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^no /), stderr: expect.stringMatching(why) })
     }
     expect(await cli('events', id, '--json')).toMatchObject({ code: 0, stdout: '', stderr: expect.stringMatching(why) })

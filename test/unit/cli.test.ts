@@ -10,6 +10,7 @@ import { followRuns } from '../../src/cli/chat/follow.ts'
 import { linesOfEvent, linesOfMessages } from '../../src/cli/chat/lines.ts'
 import { findModule } from '../../src/cli/running/module.ts'
 import { oneLine, printable } from '../../src/cli/terminal.ts'
+import { RunFailedError } from '../../src/client/errors.ts'
 import type { RunHandle, SettledRun } from '../../src/client/types.ts'
 import { NO_USAGE } from '../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../src/session/events.ts'
@@ -249,6 +250,10 @@ describe('the output', () => {
     expect(describeError(wrapped)).toBe('not_waiting: Decided before.')
     const refused = new Error('The session refused the request. See the details of this failure.')
     expect(describeError(new CliError('not_waiting', 'Decided before.', { cause: refused }))).toBe('not_waiting: Decided before.')
+    const failed = (strategy: 'continue_run' | 'manual') =>
+      describeError(new RunFailedError({ code: 'max_turns', reason: 'Too many turns.', strategy }))
+    expect(failed('continue_run')).toContain('or use `pawl recover <session> --strategy continue_run`.')
+    expect(failed('manual')).toContain('with one of the strategies that `pawl status <session>` lists.')
     expect(describeError(new TypeError('x is not a function'))).toContain('internal_error: x is not a function')
     vi.stubEnv('PAWL_DEBUG', '1')
     expect(describeError(error)).toContain('cli.test.ts')

@@ -241,6 +241,21 @@ describe('the table', () => {
     ])
   })
 
+  it('the table says that a verify is wrong if the tool that repeated an effect has one', () => {
+    const { boundary, ...differs } = at('tool:t_1_1_0/end', 'differs', 'refund once more than without kills (repeated)')
+    const table = tableOf({
+      boundaries: [{ boundary: { ...boundary, verifies: true }, ...differs }],
+      rounds: [],
+      problems: [],
+      notes: [],
+      seed: 1,
+    })
+    expect(table.replaceAll('\n', ' ')).toContain(
+      'refund repeated an effect: `verify` answered { happened: false } although it had happened.',
+    )
+    expect(table).not.toContain("'external'")
+  })
+
   it('the table fits into 80 columns, whatever the tools are called', () => {
     const name = 'find_the_order_of_the_customer_and_refund_it_to_where_it_came_fr'
     const row = (id: string, verdict: BoundaryResult['verdict']): BoundaryResult => ({

@@ -53,6 +53,9 @@ async function prune(options: PruneCommandOptions): Promise<void> {
   if (report.stopped) process.exitCode = 1
 }
 
+/** For how long a closed session may be about to resume, and is not pruned. */
+const MAY_RESUME_MS = 600_000
+
 /** Rows that are not deleted. */
 const LABELS: Readonly<Record<string, string>> = {
   archived_messages: 'messages, to archived_messages',
@@ -63,6 +66,9 @@ function linesOfReport({ before, sessions, rows, archive, stopped }: PruneReport
   const counts = Object.entries(rows).filter(([, n]) => n > 0)
   return [
     `${counted(sessions, 'closed session')}, inactive since ${before.toISOString()} or earlier, ${what}`,
+    ...(Date.now() - before.getTime() < MAY_RESUME_MS
+      ? ['Sessions that changed in the last 10 minutes were skipped: they may resume.']
+      : []),
     ...counts.map(([table, n]) => `  ${String(n).padStart(10)} ${LABELS[table] ?? table}`),
     ...(archive
       ? [

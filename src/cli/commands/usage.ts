@@ -54,7 +54,7 @@ export function usageCommand(): Command {
       const id = await queryStore(options, async (queries) => {
         const one = await knownSessionIn(queries, session, options)
         const list = { by, ...pageOf(options), ...(await spanUntil(queries, one.session, options)), ...one }
-        await showList(options, 'usage', queries.usage(list), columnsBy(by))
+        await showList({ ...options, ...one }, 'usage', queries.usage(list), columnsBy(by))
         // Budgets have no past, except at checkpoints.
         if (one.session === undefined || (options.at === undefined && options.until !== undefined)) return undefined
         const budgets = await queries.session(one.session).budgets(options.at).catch(unlessUnknown)

@@ -21,6 +21,8 @@ export interface Boundary {
   subject: string
   /** The tool's name. */
   tool?: string
+  /** The tool has a `verify`. */
+  verifies?: true
 }
 
 /** The mark that a worker process makes when it reaches a place. */
@@ -39,9 +41,9 @@ export interface Mark {
 /** The boundaries that were reached, each once, in the order of their first marks. */
 export function boundariesOf(marks: readonly Mark[]): Boundary[] {
   const found = new Map<string, Boundary>()
-  for (const { id, tool } of marks) {
+  for (const { id, tool, verifies } of marks) {
     const boundary = found.has(id) ? undefined : boundaryOf(id, tool ?? toolOf(marks, id))
-    if (boundary) found.set(id, boundary)
+    if (boundary) found.set(id, { ...boundary, ...defined({ verifies }) })
   }
   return [...found.values()]
 }

@@ -63,15 +63,23 @@ function advice(boundaries: readonly BoundaryResult[]): string[] {
     ),
   ]
   const repeated = toolsWhere(/more than without kills/)
+  const verified = repeated.filter((tool) => boundaries.some(({ boundary }) => boundary.tool === tool && boundary.verifies))
+  const others = repeated.filter((tool) => !verified.includes(tool))
   const missing = toolsWhere(/is missing/)
   const asking = boundaries.flatMap(({ boundary, verdict }) =>
     boundary.what === 'verify' && verdict === 'differs' ? [boundary.tool ?? '?'] : [],
   )
   const unknown = [...new Set(boundaries.flatMap(({ boundary, verdict }) => (verdict === 'unknown' ? [boundary.tool ?? '?'] : [])))]
   return [
-    ...(repeated.length > 0
+    ...(verified.length > 0
       ? [
-          `${repeated.join(', ')} repeated an effect. Send ctx.idempotencyKey, which is the same on each attempt, to a service that honours it, ` +
+          `${verified.join(', ')} repeated an effect: \`verify\` answered { happened: false } although it had happened. Look it up by ` +
+            "ctx.idempotencyKey, where the service has it before it acts; if the service cannot be sure, return { happened: 'unknown' }.",
+        ]
+      : []),
+    ...(others.length > 0
+      ? [
+          `${others.join(', ')} repeated an effect. Send ctx.idempotencyKey, which is the same on each attempt, to a service that honours it, ` +
             "or declare the tool 'external' with a `verify`.",
         ]
       : []),

@@ -43,7 +43,7 @@ export async function startChatPages({ alias = AI_SDK_7 }: { alias?: Record<stri
     const rig = await startRig()
     ends.push(() => rig.close())
     const { supervisor } = await rig.supervise({ module: fixtures.path('speaking'), processes: 1 })
-    const server = await chatServer(rig.pawl, () => ({ identity: 'tester', scopes: ['read', 'send'] }), alias)
+    const server = await chatServer(rig.pawl, () => ({ identity: 'tester', scopes: ['read', 'send', 'approve'] }), alias)
     ends.push(() => closed(server))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
