@@ -122,8 +122,11 @@ export interface ApprovalContext<C = Json, S = AnyServices, L = AnySlices> exten
   readonly callId: string
 }
 
-/** Whether a call needs a person's approval: no, yes, or yes with the reason. */
-export type ApprovalNeed = boolean | string
+/**
+ * Whether a call needs a person's approval: no, yes, or yes with the reason. `{ deny }`: the call is not executed, and the model gets this
+ * reason.
+ */
+export type ApprovalNeed = boolean | string | { deny: string }
 
 /** What `verify` returns; `'unknown'`: it cannot tell. */
 export type Verdict<R> = { happened: true; result: R } | { happened: false } | { happened: 'unknown' }
@@ -197,7 +200,8 @@ export interface BasicToolOptions<
   output?: O
   /**
    * Whether a person must approve the call before it is executed. A function decides based on the input, within 30 s, and may return the
-   * reason; if it throws, the call needs approval. The person decides with `session.approve` or `session.deny`. Default `false`.
+   * reason, or `{ deny: reason }` to refuse the call; if it throws, the call needs approval. The person decides with `session.approve` or
+   * `session.deny`. Default `false`.
    */
   approval?:
     | boolean
@@ -246,7 +250,11 @@ export interface BasicToolOptions<
    * instances of classes. If it throws, or takes longer than 3 s, the model receives the result, and a warning is logged. Default: a string or
    * content blocks unchanged, anything else as JSON.
    */
-  toModel?: (result: R, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => ResultContent | Promise<ResultContent>
+  toModel?: (
+    result: R,
+    ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>,
+    input: StandardSchemaV1.InferOutput<S>,
+  ) => ResultContent | Promise<ResultContent>
   /**
    * How long `execute` may take; then `ctx.signal` aborts: a string with its unit, or milliseconds. At most 24 days. Default `'60s'`;
    * no limit for a client tool.
@@ -348,7 +356,7 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   /** Names the effect in the outside world. */
   effectId?(result: unknown): string | Promise<string>
   /** What the model receives instead of the result. */
-  toModel?(result: unknown, ctx: ToolContext): ResultContent | Promise<ResultContent>
+  toModel?(result: unknown, ctx: ToolContext, input: unknown): ResultContent | Promise<ResultContent>
   /** For the compiler only: what the tool needs from its agent, and what a client may answer. */
   readonly types?: { readonly needs: (given: N) => void; readonly answer: A }
 }

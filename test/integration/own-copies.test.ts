@@ -64,8 +64,8 @@ function agentThat(name: string, seen: Seen, spoils: boolean): Agent {
       look('effectId', result)
       return 'e-1'
     },
-    toModel(result, ctx) {
-      look('toModel', result, ...data(ctx))
+    toModel(result, ctx, given) {
+      look('toModel', result, given, ...data(ctx))
       return `paid ${typeof result}`
     },
   })

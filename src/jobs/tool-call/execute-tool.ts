@@ -15,7 +15,7 @@ import { InvalidResult, notServed } from '../../calls/errors.ts'
 import type { JobLink } from '../../calls/jobs.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, withMismatchNote } from './output.ts'
-import { recordResult, type ResultStorage } from './record.ts'
+import { inputForModel, recordResult, type ResultStorage } from './record.ts'
 import { parseInput, resolveCall } from './resolve.ts'
 import { type JobWithSlices, slicesIfReadable } from '../slices.ts'
 import { defined } from '../../session/defined.ts'
@@ -114,6 +114,7 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   // The attempt may have been stopped before it could begin: the heartbeat that confirmed it may have reported the stop.
   if (job.link.signal.aborted) return { kind: 'interrupted', attempt: number, begun: false }
   const startedAt = Date.now()
+  const ownInput = inputForModel(tool, parsed.input)
   let value: unknown
   // The body gets one context, and the functions that describe the result get another.
   const context = (signal: AbortSignal): ToolContext => toolContext(needs, input, job, signal, notes)
@@ -130,12 +131,8 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   const problem = await outputProblem(tool, value)
   if (problem !== undefined && effect === 'read') return notFitting(needs, job.attempt, problem)
   const shelving = shelvingFor(needs, job, startedAt, tool.timeoutMs)
-  const recorded = await recordResult(
-    problem === undefined ? tool : withMismatchNote(tool, problem),
-    value,
-    context(job.link.signal),
-    shelving,
-  )
+  const annotated = problem === undefined ? tool : withMismatchNote(tool, problem)
+  const recorded = await recordResult({ tool: annotated, input: ownInput, result: value }, context(job.link.signal), shelving)
   return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recorded }
 }
 

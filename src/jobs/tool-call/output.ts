@@ -27,8 +27,8 @@ export function withMismatchNote(tool: Tool, problem: string): Tool {
   const note = `The call completed, but its result does not match the tool's output schema. ${problem}`
   return {
     ...tool,
-    async toModel(result, ctx) {
-      const shown = await shownOf(tool, result, ctx)
+    async toModel(result, ctx, input) {
+      const shown = await shownOf(tool, result, ctx, input)
       if (shown === undefined) return note
       return typeof shown === 'string' ? `${note}\nThe result:\n${shown}` : [{ type: 'text', text: note }, ...shown]
     },
@@ -36,9 +36,9 @@ export function withMismatchNote(tool: Tool, problem: string): Tool {
 }
 
 /** What the model would see of the result. The tool's `toModel` expects results that match the schema. */
-async function shownOf({ toModel }: Tool, result: unknown, ctx: ToolContext): Promise<ResultContent | undefined> {
+async function shownOf({ toModel }: Tool, result: unknown, ctx: ToolContext, input: unknown): Promise<ResultContent | undefined> {
   try {
-    return resultText(plainJson(toModel ? await toModel(result, ctx) : result))
+    return resultText(plainJson(toModel ? await toModel(result, ctx, input) : result))
   } catch {
     return undefined
   }

@@ -7,7 +7,7 @@ import { runHooksOfCall } from '../model-call/hooks.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem } from './output.ts'
 import { recordResult } from './record.ts'
-import { hasTool, resolveCall } from './resolve.ts'
+import { hasTool, parseInput, resolveCall } from './resolve.ts'
 import { hookRoom } from '../run-hooks.ts'
 import { readSlices } from '../slices.ts'
 import { defined } from '../../session/defined.ts'
@@ -57,6 +57,18 @@ export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerI
   if (input.shapeOnly) return { kind: 'fits' }
   const { signal } = job.link
   const ctx = toolContext(needs, input, { ...job, slices: await readSlices(needs, job, input) }, signal, NO_NOTES)
+  const call = { tool, input: tool.toModel && (await argumentsOf(needs, job, input, ctx.callId)), result: input.result }
   const shelving = { values: needs.values, executionId: job.executionId, waitMs: SHELVE_MS, signal }
-  return { kind: 'fits', ...(await recordResult(tool, input.result, ctx, shelving)) }
+  return { kind: 'fits', ...(await recordResult(call, ctx, shelving)) }
+}
+
+/** The call's arguments as its schema returns them. They are in the session's events: the job does not have them. */
+async function argumentsOf(needs: JobNeeds, job: Job, input: CheckAnswerInput, callId: string): Promise<unknown> {
+  const { epoch, watermark, origin, agent, resolution } = input
+  const target = { sessionId: job.sessionId, epoch, executionId: job.executionId, watermark, ...defined({ origin }) }
+  const { state } = await needs.views.view(target, job.along)
+  const raw = state.current?.calls.find((call) => call.callId === callId)?.input
+  const tool = needs.agents.get(agent)?.tools.get(resolution.tool)
+  const parsed = tool && raw !== undefined ? await parseInput(tool, raw) : undefined
+  return parsed && 'input' in parsed ? parsed.input : raw
 }

@@ -29,13 +29,35 @@ export interface ResultStorage {
   signal: AbortSignal
 }
 
+/** The arguments as `toModel` receives them, which the body cannot change. A circular value cannot be copied. */
+export function inputForModel({ toModel }: Tool, input: unknown): unknown {
+  if (!toModel) return undefined
+  try {
+    return copyOf(input)
+  } catch {
+    return input
+  }
+}
+
+/** A call that has completed. */
+export interface CompletedCall {
+  tool: Tool
+  /** The arguments for `toModel`. */
+  input: unknown
+  result: unknown
+}
+
 /** Makes the record. Never throws: the effect has happened, whatever its result looks like. */
-export async function recordResult(tool: Tool, result: unknown, ctx: ToolContext, shelving: ResultStorage): Promise<RecordedResult> {
+export async function recordResult(
+  { tool, input, result }: CompletedCall,
+  ctx: ToolContext,
+  shelving: ResultStorage,
+): Promise<RecordedResult> {
   const plain = plainOf(result)
   // Each function gets its own copy. A result without a JSON form may be circular.
   const own = (): unknown => ('value' in plain ? copyOf(result) : result)
   const effectId = await attemptTo(async () => asName(await tool.effectId?.(own())), 'effectId', ctx)
-  const content = await attemptTo(async () => (tool.toModel ? asContent(await tool.toModel(own(), ctx)) : undefined), 'toModel', ctx)
+  const content = await attemptTo(async () => (tool.toModel ? asContent(await tool.toModel(own(), ctx, input)) : undefined), 'toModel', ctx)
   return {
     ...(await bounded(plain, content, ctx, shelving)),
     ...(effectId !== undefined && { effectId: beginningOf(effectId, 1_000) }),

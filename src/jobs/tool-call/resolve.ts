@@ -5,7 +5,7 @@ import { builtInNames, builtInOf } from '../../agent/built-in-tools.ts'
 import { idempotencyKeyOf, inputDigestOf } from '../../agent/keys.ts'
 import { DEFAULT_APPROVAL_MS } from '../../agent/define-tool.ts'
 import { check } from '../../agent/schema.ts'
-import type { AgentContext, ApprovalContext, ApprovalNeed, Tool } from '../../agent/tool.ts'
+import type { AgentContext, ApprovalContext, ApprovalNeed, Tool, ToolApproval } from '../../agent/tool.ts'
 import { type ApprovalTerms, type Resolution, SETTLE_AFTER_MS } from '../../session/call-facts.ts'
 import { callIdOf } from '../../session/ids.ts'
 import { copyOf, type Json, jsonBytes } from '../../session/json.ts'
@@ -132,6 +132,7 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
     { ...ctx, callId: callIdOf(call.run, call.turn, index, call.generation) },
     verdict.ask,
   )
+  if (approval && 'deny' in approval) return { ...known, invalid: { code: 'denied', message: denialOf(approval.deny) } }
   return { ...known, ...defined({ key, replayOf: replayOf ?? earlier?.callId }), ...(approval && { approval }) }
 }
 
@@ -161,22 +162,33 @@ function denialOf(reason: string): string {
   return cutText(`This call was not allowed and was not executed. Reason: ${reason}`, MAX_TEXT_BYTES)
 }
 
-/** The terms of the approval, if the call needs one. It also needs one if the tool's function or a hook fails (`ask`: how). */
-async function approvalOf(tool: Tool, input: unknown, ctx: ApprovalContext, ask: string | undefined): Promise<ApprovalTerms | undefined> {
-  if (ask !== undefined) {
-    const { expiresMs = DEFAULT_APPROVAL_MS, onExpiry = 'deny' } = tool.approval ?? {}
-    return { expiresMs, onExpiry, reason: cutText(ask, MAX_TEXT_BYTES) }
-  }
-  if (!tool.approval) return undefined
-  const { needed, expiresMs, onExpiry } = tool.approval
-  let need: ApprovalNeed
+/**
+ * The terms of the approval, if the call needs one, or why the tool denies the call. It also needs one if the tool's function or a hook
+ * (`ask`: how) fails.
+ */
+async function approvalOf(
+  tool: Tool,
+  input: unknown,
+  ctx: ApprovalContext,
+  ask: string | undefined,
+): Promise<ApprovalTerms | { deny: string } | undefined> {
+  const { expiresMs = DEFAULT_APPROVAL_MS, onExpiry = 'deny' } = tool.approval ?? {}
+  const need = tool.approval ? await approvalNeed(tool.approval, input, ctx) : false
+  if (typeof need === 'object') return need
+  if (ask === undefined && need === false) return undefined
+  const reason = ask ?? need
+  return { expiresMs, onExpiry, ...(typeof reason === 'string' && reason !== '' && { reason: cutText(reason, MAX_TEXT_BYTES) }) }
+}
+
+/** The answer of the tool's function; that it failed is a reason to ask a person. */
+async function approvalNeed({ needed }: ToolApproval, input: unknown, ctx: ApprovalContext): Promise<ApprovalNeed> {
   try {
-    need = await inTimeOrThrow(needed(input, ownContext(ctx)), ANSWER_MS)
+    const need = await inTimeOrThrow(needed(input, ownContext(ctx)), ANSWER_MS)
+    // Anything else that is not `false` asks a person.
+    return typeof need !== 'object' || typeof (need as Partial<typeof need> | null)?.deny === 'string' ? need : true
   } catch (error) {
-    need = approvalFailed(error instanceof Error ? error.message : String(error))
+    return approvalFailed(error instanceof Error ? error.message : String(error))
   }
-  if (need === false) return undefined
-  return { expiresMs, onExpiry, ...(typeof need === 'string' && need !== '' && { reason: cutText(need, MAX_TEXT_BYTES) }) }
 }
 
 /** How long a tool's approval function, or the checks of its schema, may delay the turn. */

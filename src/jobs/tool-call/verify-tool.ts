@@ -4,7 +4,7 @@ import { ABANDON_AFTER_MS, runBody } from './body.ts'
 import { NO_NOTES, shelvingFor, toolContext } from './execute-tool.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, withMismatchNote } from './output.ts'
-import { recordResult } from './record.ts'
+import { inputForModel, recordResult } from './record.ts'
 import { parseInput } from './resolve.ts'
 import { slicesIfReadable } from '../slices.ts'
 
@@ -20,6 +20,7 @@ export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInp
   const slices = await slicesIfReadable(needs, job, input)
   if (!slices) return { kind: 'not_begun' }
   const startedAt = Date.now()
+  const ownInput = inputForModel(tool, parsed.input)
   // `ctx.attempt` is the attempt being verified.
   const about = { ...job, slices, attempt: { ...job.attempt, number: input.attempt } }
   const bounds = { timeoutMs: tool.verifyTimeoutMs, stop: job.link.signal, abandonAfterMs: ABANDON_AFTER_MS }
@@ -31,10 +32,8 @@ export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInp
   if (verdict?.happened === true) {
     const problem = await outputProblem(tool, verdict.result)
     const annotated = problem === undefined ? tool : withMismatchNote(tool, problem)
-    return {
-      kind: 'happened',
-      ...(await recordResult(annotated, verdict.result, ctx, shelvingFor(needs, job, startedAt, tool.verifyTimeoutMs))),
-    }
+    const call = { tool: annotated, input: ownInput, result: verdict.result }
+    return { kind: 'happened', ...(await recordResult(call, ctx, shelvingFor(needs, job, startedAt, tool.verifyTimeoutMs))) }
   }
   if (verdict?.happened === false) return { kind: 'not_happened' }
   return { kind: 'cannot_tell', message: 'verify cannot tell.' }

@@ -78,7 +78,8 @@ function record(
   values: LargeValues = away(),
 ) {
   const tool = defineTool({ name: 't', description: 'T.', input: z.object({}), effect: 'idempotent', execute: () => null, ...more })
-  return recordResult(tool, result, contextWith(seen), { values, executionId: 'x', waitMs: WAIT_MS, signal: new AbortController().signal })
+  const shelving = { values, executionId: 'x', waitMs: WAIT_MS, signal: new AbortController().signal }
+  return recordResult({ tool, input: { id: 'A7' }, result }, contextWith(seen), shelving)
 }
 
 const circular: { self?: object } = {}
@@ -194,6 +195,11 @@ describe('the record', () => {
     const { value, content } = await record({ id: 7 }, { toModel: () => seen as string })
     expect(value).toEqual({ id: 7 })
     if (content !== undefined) expect(typeof content).toBe('string')
+  })
+
+  it('the record shows the model what `toModel` makes of the result and the arguments', async () => {
+    const { content } = await record({ paid: 1 }, { toModel: (result, _, given) => JSON.stringify([result, given]) })
+    expect(content).toBe('[{"paid":1},{"id":"A7"}]')
   })
 
   it('the record gives `effectId` and `toModel` each a result of their own, with the same instances of classes', async () => {

@@ -179,6 +179,14 @@ describe('whether a call needs approval', () => {
     expect((await asking((() => undefined) as never)).approval).toEqual(terms)
   })
 
+  it('a call that its tool denies is not executed, and the model gets the reason', async () => {
+    const denied = await asking(() => ({ deny: 'the shop is closed.' }))
+    expect(denied.invalid).toMatchObject({ code: 'denied', message: expect.stringContaining('Reason: the shop is closed.') })
+    expect(denied.approval).toBeUndefined()
+    expect((await asking((() => ({ deny: 5 })) as never)).approval).toEqual(terms)
+    expect((await asking((() => null) as never)).approval).toEqual(terms)
+  })
+
   it('a call needs approval if its tool throws, or does not answer in time', async () => {
     const thrown = await asking(() => {
       throw new Error('no rules')
