@@ -123,27 +123,33 @@ describe('when a process is killed', () => {
     expect(errors).toEqual([died('tool:put', 't_1_1_0')])
   })
 
-  it('when a process is killed in an external call that did not happen, verify is asked, and the body is entered once more', async () => {
-    const plan = call('charge')
-    const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'entered', what: 'charge' })
-    expect(text).toBe(finalAnswer(plan))
-    expect(marks('entered').map(({ attempt }) => attempt)).toEqual([1, 2])
-    expect(new Set(marks('entered').map(({ key }) => key)).size).toBe(1)
-    expect(marks('applied')).toHaveLength(1)
-    expect(marks('verify')).toHaveLength(1)
-    expect(tooEarly).toEqual([])
-    expect(errors).toEqual([died('tool:charge', 't_1_1_0')])
-  })
+  /** A tool of pawl's, and a generator of the AI SDK. */
+  const EXTERNAL = ['charge', 'transfer']
 
-  it('when a process is killed in an external call that happened, verify is asked, and the body is never entered again', async () => {
-    const plan = call('charge')
-    const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'left', what: 'charge' })
+  it.each(EXTERNAL)(
+    'when a process is killed in an external call (%s) that did not happen, verify is asked, and the body is entered once more',
+    async (tool) => {
+      const plan = call(tool)
+      const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'entered', what: tool })
+      expect(text).toBe(finalAnswer(plan))
+      expect(marks('entered').map(({ attempt }) => attempt)).toEqual([1, 2])
+      expect(new Set(marks('entered').map(({ key }) => key)).size).toBe(1)
+      expect(marks('applied')).toHaveLength(1)
+      expect(marks('verify')).toHaveLength(1)
+      expect(tooEarly).toEqual([])
+      expect(errors).toEqual([died(`tool:${tool}`, 't_1_1_0')])
+    },
+  )
+
+  it.each(EXTERNAL)('when a process is killed in an external call (%s) that happened, verify is asked, and the body is never entered again', async (tool) => {
+    const plan = call(tool)
+    const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'left', what: tool })
     expect(text).toBe(finalAnswer(plan))
     expect(marks('entered')).toHaveLength(1)
     expect(marks('applied')).toHaveLength(1)
     expect(marks('verify')).toHaveLength(1)
     expect(tooEarly).toEqual([])
-    expect(errors).toEqual([died('tool:charge', 't_1_1_0')])
+    expect(errors).toEqual([died(`tool:${tool}`, 't_1_1_0')])
   })
 
   it('when a process is killed in an external call whose verify cannot tell, the model is told so, and nothing is repeated', async () => {

@@ -18,6 +18,7 @@ const NAMES = {
   client: ['Pawl', 'RunFailedError', 'RunInterruptedError', 'MessageRejectedError'],
   worker: ['createWorker', 'runWorker', 'superviseWorkers'],
   models: ['aiSdk', 'anthropic'],
+  tools: ['fromAiSdk'],
   service: ['createHandler', 'nodeListener', 'ServiceError'],
   testing: ['scripted', 'startStack'],
 }

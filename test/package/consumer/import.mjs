@@ -7,6 +7,7 @@ console.log(
     client: names(await import('pawl/client')),
     worker: names(await import('pawl/worker')),
     models: names(await import('pawl/models')),
+    tools: names(await import('pawl/tools')),
     service: names(await import('pawl/service')),
     testing: names(await import('pawl/testing')),
   }),

@@ -7,6 +7,7 @@ console.log(
     client: names(require('pawl/client')),
     worker: names(require('pawl/worker')),
     models: names(require('pawl/models')),
+    tools: names(require('pawl/tools')),
     service: names(require('pawl/service')),
     testing: names(require('pawl/testing')),
   }),

@@ -1,0 +1,101 @@
+// The schemas of AI SDK tools as Standard Schemas.
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { z } from 'zod'
+import { DeclarationError } from '../agent/errors.ts'
+import { isSchema } from '../agent/schema.ts'
+import { isObject, type JsonObject } from '../session/json.ts'
+
+/** What `jsonSchema()`, `zodSchema()` and `asSchema()` of the AI SDK return. */
+interface AiSdkSchema {
+  readonly jsonSchema: unknown
+  readonly validate?: ((value: unknown) => AiSdkCheck | PromiseLike<AiSdkCheck>) | undefined
+}
+
+type AiSdkCheck = { success: true; value: unknown } | { success: false; error: Error }
+
+/**
+ * The Standard Schema for a schema that the AI SDK accepts. `what` names the schema in an error.
+ * @throws DeclarationError `no_json_schema`.
+ */
+export function standardSchemaOf(given: unknown, what: string): StandardSchemaV1 {
+  // A schema of ArkType is a function, too.
+  const schema = typeof given === 'function' && !isSchema(given) ? (given as () => unknown)() : given
+  if (isSchema(schema)) return schema
+  if (isAiSdkSchema(schema)) return wrapped(schema, what)
+  throw new DeclarationError(
+    'no_json_schema',
+    `${what} is not a schema. Pass one of zod, of another library that implements Standard Schema, or jsonSchema({ type: 'object', … }).`,
+  )
+}
+
+function isAiSdkSchema(schema: unknown): schema is AiSdkSchema {
+  return isObject(schema) && 'jsonSchema' in schema
+}
+
+function wrapped(schema: AiSdkSchema, what: string): StandardSchemaV1 {
+  const { jsonSchema } = schema
+  if (!isObject(jsonSchema) || 'then' in jsonSchema) {
+    const why = isObject(jsonSchema) ? 'is a promise' : 'is not an object'
+    throw new DeclarationError('no_json_schema', `The JSON Schema of ${lowered(what)} ${why}. Pass jsonSchema(await …), with an object.`)
+  }
+  const form = (): Record<string, unknown> => jsonSchema
+  const check = schema.validate ? ownCheck(schema) : checkAgainst(jsonSchema as JsonObject)
+  const props = { version: 1, vendor: 'ai-sdk', validate: check, jsonSchema: { input: form, output: form } } as const
+  return { '~standard': props } as StandardSchemaV1
+}
+
+const lowered = (what: string): string => `${what.charAt(0).toLowerCase()}${what.slice(1)}`
+
+type Check = (value: unknown) => StandardSchemaV1.Result<unknown> | Promise<StandardSchemaV1.Result<unknown>>
+
+function ownCheck(schema: AiSdkSchema): Check {
+  return async (value) => {
+    const checked = await schema.validate?.(value)
+    if (checked?.success !== false) return { value: checked?.success ? checked.value : value }
+    const { issues } = checked.error as Error & { issues?: StandardSchemaV1.Issue[] }
+    return { issues: Array.isArray(issues) ? issues : [{ message: checked.error.message }] }
+  }
+}
+
+/**
+ * The check of a JSON Schema without a `validate` of its own: a value that does not match has issues, any other passes unchanged. The AI SDK
+ * checks nothing here. A schema with keywords that zod does not know (`not`, `if`) is not checked here, either.
+ */
+function checkAgainst(jsonSchema: JsonObject): Check {
+  let checker: z.ZodType | undefined
+  let isRead = false
+  return (value) => {
+    if (!isRead) {
+      checker = readable(jsonSchema)
+      isRead = true
+    }
+    const issues = checker?.safeParse(value).error?.issues
+    return issues ? { issues } : { value }
+  }
+}
+
+function readable(jsonSchema: JsonObject): z.ZodType | undefined {
+  try {
+    return z.fromJSONSchema(withoutFormats(jsonSchema) as z.core.JSONSchema.JSONSchema, { registry: z.registry() })
+  } catch {
+    return undefined
+  }
+}
+
+/** Keywords whose members are named by the schema's author, not by JSON Schema. */
+const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas'])
+
+/** In JSON Schema, a `format` is a comment, which zod would enforce. */
+function withoutFormats(schema: unknown, isNamed = false): unknown {
+  if (Array.isArray(schema)) return schema.map((part) => withoutFormats(part))
+  if (!isObject(schema)) return schema
+  const kept = Object.entries(schema).filter(([name]) => isNamed || name !== 'format')
+  return Object.fromEntries(
+    kept.map(([name, part]) => [name, isData(name, isNamed) ? part : withoutFormats(part, !isNamed && NAMED.has(name))]),
+  )
+}
+
+/** Whether the keyword's value is data rather than a schema. */
+function isData(name: string, isNamed: boolean): boolean {
+  return !isNamed && ['const', 'enum', 'default', 'examples'].includes(name)
+}

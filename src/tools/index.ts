@@ -1,0 +1,2 @@
+// `pawl/tools`: tools that were not declared with `defineTool`.
+export { fromAiSdk } from './from-ai-sdk.ts'
