@@ -19,7 +19,7 @@ type AiSdkCheck = { success: true; value: unknown } | { success: false; error: E
  */
 export function standardSchemaOf(given: unknown, what: string): StandardSchemaV1 {
   // A schema of ArkType is a function, too.
-  const schema = typeof given === 'function' && !isSchema(given) ? (given as () => unknown)() : given
+  const schema = typeof given === 'function' && !isSchema(given) ? made(what, given as () => unknown) : given
   if (isSchema(schema)) return schema
   if (isAiSdkSchema(schema)) return wrapped(schema, what)
   throw new DeclarationError(
@@ -28,12 +28,22 @@ export function standardSchemaOf(given: unknown, what: string): StandardSchemaV1
   )
 }
 
+/** What the user's function returns. @throws DeclarationError `no_json_schema` if it throws. */
+function made<T>(what: string, make: () => T): T {
+  try {
+    return make()
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new DeclarationError('no_json_schema', `${what} has no JSON form (${why}). Use types that JSON has.`, { cause })
+  }
+}
+
 function isAiSdkSchema(schema: unknown): schema is AiSdkSchema {
   return isObject(schema) && 'jsonSchema' in schema
 }
 
 function wrapped(schema: AiSdkSchema, what: string): StandardSchemaV1 {
-  const { jsonSchema } = schema
+  const jsonSchema = made(what, () => schema.jsonSchema)
   if (!isObject(jsonSchema) || 'then' in jsonSchema) {
     const why = isObject(jsonSchema) ? 'is a promise' : 'is not an object'
     throw new DeclarationError('no_json_schema', `The JSON Schema of ${lowered(what)} ${why}. Pass jsonSchema(await …), with an object.`)

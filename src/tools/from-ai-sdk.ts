@@ -34,7 +34,7 @@ import type {
 import { descriptionOf, supportedMembers } from './ai-sdk-support.ts'
 
 /** The options of `defineTool` that an AI SDK tool already has. */
-type InAiSdkTool = 'name' | 'description' | 'input' | 'output' | 'effect' | 'execute'
+type InAiSdkTool = 'name' | 'description' | 'input' | 'effect' | 'execute'
 
 /** What `effects` may say of a tool with the effect `E`: the effect, and any other option of `defineTool`. */
 export interface AiSdkToolOptions<I, R, E extends Effect, T extends ContextTypes>
@@ -112,9 +112,8 @@ function convert(tools: unknown, given: unknown): Tool[] {
     const members = supportedMembers(name, tool)
     const { effect, description, ...own } = ownOptions(name, effects[name])
     const context = callContext(name, members, make)
-    const { outputSchema } = members
     const ofTool = {
-      output: outputSchema === undefined ? undefined : standardSchemaOf(outputSchema, `The output of tool "${name}"`),
+      output: answerSchemaOf(name, members),
       approval: approvalOption({ name, members, tools, toolApproval, context }),
       toModel: toModelOf(members),
     }
@@ -129,6 +128,11 @@ function convert(tools: unknown, given: unknown): Tool[] {
     }
     return defineTool(declared as ToolOptions) as Tool
   })
+}
+
+/** The AI SDK does not check what `execute` returns. What a client answers comes from outside. */
+function answerSchemaOf(name: string, { execute, outputSchema }: AiSdkToolMembers): StandardSchemaV1 | undefined {
+  return execute || outputSchema === undefined ? undefined : standardSchemaOf(outputSchema, `The output of tool "${name}"`)
 }
 
 function toModelOf(tool: AiSdkToolMembers): Tool['toModel'] {
@@ -167,7 +171,7 @@ const listed = (names: readonly string[]): string => names.map((name) => `"${nam
 /** What `effects` says of a tool. @throws DeclarationError `invalid_tool` for an option that the tool itself has. */
 function ownOptions(name: string, given: unknown): Record<string, unknown> {
   if (!isObject(given)) return { effect: given }
-  const inTool = (['name', 'input', 'output', 'execute'] as const).find((option) => given[option] !== undefined)
+  const inTool = (['name', 'input', 'execute'] as const).find((option) => given[option] !== undefined)
   if (inTool !== undefined)
     throw new DeclarationError('invalid_tool', `Tool "${name}": ${inTool} is the AI SDK tool's own. Omit it in effects.`)
   return given

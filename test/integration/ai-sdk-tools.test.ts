@@ -152,7 +152,10 @@ describe.concurrent.each(['six', 'seven'])('a session with tools of AI SDK %s', 
   it(`a session with tools of AI SDK ${agent} asks a person, or denies the call, as toolApproval says`, async () => {
     const { session, run } = await call('ruled', { what: 'now' })
     expect(await pendingOf(run)).toMatchObject([{ kind: 'approval', reason: 'it is late' }])
-    await session.deny('t_1_1_0', { digest: await digestOf(run, 't_1_1_0'), by: 'ann' })
+    const digest = await digestOf(run, 't_1_1_0')
+    const changed = session.approve('t_1_1_0', { digest, by: 'ann', input: { what: 'never' } })
+    await expect(changed).rejects.toMatchObject({ code: 'denied_by_hook', message: expect.stringContaining('Reason: it is closed') })
+    await session.deny('t_1_1_0', { digest, by: 'ann' })
     expect(await shown(run)).toMatchObject([{ isError: true }])
     const never = await call('ruled', { what: 'never' })
     expect(await shown(never.run)).toMatchObject([{ isError: true, content: expect.stringContaining('Reason: it is closed') }])

@@ -117,7 +117,7 @@ function heedHooks(
 ): void {
   recordHooks(journal, run.run, hooks, given)
   if (hooks.length > 0) flushing.nudge()
-  if (resolution.invalid) refuse('denied_by_hook', `A hook does not allow these arguments. ${resolution.invalid.message}`)
+  if (resolution.invalid) refuse('denied_by_hook', `These arguments are not allowed. ${resolution.invalid.message}`)
   if (input === undefined) return
   const ownDigest = call.resolution.ownDigest ?? call.resolution.inputDigest
   const { approval = call.resolution.approval } = resolution

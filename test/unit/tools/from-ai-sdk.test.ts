@@ -243,6 +243,11 @@ describe.each([
     expect(tool.client).toEqual({})
     expect(tool.execute).toBeUndefined()
     expect(tool.output).toBeDefined()
+    // The AI SDK does not check what a body returns.
+    const outputSchema = z.object({ ok: z.boolean() })
+    const executed = ai.tool({ description: 'L', inputSchema, outputSchema, execute: async () => ({ ok: true }) })
+    expect(one(executed).output).toBeUndefined()
+    expect(one(executed, { effect: { effect: 'read', output: outputSchema } }).output).toBe(outputSchema)
   })
 
   it(about('may be dynamic'), async () => {
@@ -368,6 +373,13 @@ describe.each([
     ['an input that is not an object', { inputSchema: z.string() }, 'no_json_schema', 'is not an object'],
     ['a JSON Schema of an array', { inputSchema: ai6.jsonSchema({ type: 'array' }) }, 'no_json_schema', 'is not an object'],
     ['a promised JSON Schema', { inputSchema: ai6.jsonSchema(async () => ({ type: 'object' })) }, 'no_json_schema', 'is a promise'],
+    [
+      'a schema with a type that JSON does not have',
+      { inputSchema: ai6.zodSchema(z.object({ at: z.date() })) },
+      'no_json_schema',
+      'no JSON form',
+    ],
+    ['a schema that cannot be made', { inputSchema: () => JSON.parse('{') }, 'no_json_schema', 'no JSON form'],
     ['a schema without a JSON form', { inputSchema: v.object({}) }, 'no_json_schema', 'toStandardJsonSchema()'],
   ])(about('with %s is refused'), (_, change, code, text) => {
     const refusal = refusalOf(() => one({ ...ai.tool({ description: 'Looks.', inputSchema, execute: async () => 1 }), ...change }))
@@ -510,6 +522,14 @@ describe('the effects', () => {
     expect(refusalOf(() => fromAiSdk({ a }, { effects: { a: 'read' }, contxt: () => 1 } as never)).message).toContain(
       'did you mean context?',
     )
+  })
+
+  it('the effects may be those of tools whose names are known at run time only', () => {
+    const some: ai6.ToolSet = { a }
+    const others: ai7.ToolSet = { b }
+    expect(fromAiSdk(some, { effects: { a: 'read' } })).toHaveLength(1)
+    expect(fromAiSdk(others, { effects: { b: { effect: 'external', verify: () => ({ happened: 'unknown' }) } } })).toHaveLength(1)
+    expect(refusalOf(() => fromAiSdk(some, { effects: {} })).message).toContain('what "a" does')
   })
 
   it('the effects know the types of the arguments and of the result', () => {
