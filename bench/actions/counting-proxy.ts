@@ -16,17 +16,29 @@ export async function startCountingProxy(target: string): Promise<CountingProxy>
   const sessions = new Set<{ destroy(): void }>()
   const server = createServer()
   server.on('session', (session) => {
-    const upstream = connect(`http://${target}`)
-    // A client that disconnects ends its requests.
-    upstream.on('error', () => session.destroy())
-    session.on('error', () => upstream.destroy())
-    session.on('close', () => upstream.destroy())
+    let upstream: ClientHttp2Session | undefined
+    /** The server ends a connection after some minutes, and the streams of the client continue on another one. */
+    const open = (): ClientHttp2Session => {
+      const mine = connect(`http://${target}`)
+      const left = (): void => {
+        if (upstream === mine) upstream = undefined
+      }
+      mine.on('goaway', left)
+      mine.on('close', left)
+      // Its requests fail, each for its client.
+      mine.on('error', left)
+      sessions.add(mine)
+      return mine
+    }
+    session.on('error', () => upstream?.destroy())
+    session.on('close', () => upstream?.close())
     session.on('stream', (stream, headers) => {
       const method = String(headers[':path']).split('/').at(-1) ?? ''
       counts.set(method, (counts.get(method) ?? 0) + 1)
+      upstream ??= open()
       forward(upstream, stream, headers)
     })
-    for (const one of [session, upstream]) sessions.add(one)
+    sessions.add(session)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -42,7 +54,6 @@ export async function startCountingProxy(target: string): Promise<CountingProxy>
 }
 
 function forward(upstream: ClientHttp2Session, stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
-  if (upstream.destroyed) return void stream.destroy()
   const request = upstream.request(headers)
   let trailers: IncomingHttpHeaders = {}
   request.on('response', ({ ...answer }) => {

@@ -141,16 +141,19 @@ describe('when a process is killed', () => {
     },
   )
 
-  it.each(EXTERNAL)('when a process is killed in an external call (%s) that happened, verify is asked, and the body is never entered again', async (tool) => {
-    const plan = call(tool)
-    const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'left', what: tool })
-    expect(text).toBe(finalAnswer(plan))
-    expect(marks('entered')).toHaveLength(1)
-    expect(marks('applied')).toHaveLength(1)
-    expect(marks('verify')).toHaveLength(1)
-    expect(tooEarly).toEqual([])
-    expect(errors).toEqual([died(`tool:${tool}`, 't_1_1_0')])
-  })
+  it.each(EXTERNAL)(
+    'when a process is killed in an external call (%s) that happened, verify is asked, and the body is never entered again',
+    async (tool) => {
+      const plan = call(tool)
+      const { text, errors, marks, tooEarly } = await killedAt(plan, { stage: 'left', what: tool })
+      expect(text).toBe(finalAnswer(plan))
+      expect(marks('entered')).toHaveLength(1)
+      expect(marks('applied')).toHaveLength(1)
+      expect(marks('verify')).toHaveLength(1)
+      expect(tooEarly).toEqual([])
+      expect(errors).toEqual([died(`tool:${tool}`, 't_1_1_0')])
+    },
+  )
 
   it('when a process is killed in an external call whose verify cannot tell, the model is told so, and nothing is repeated', async () => {
     const { text, errors, marks } = await killedAt(call('charge', { tells: false }), { stage: 'entered', what: 'charge' })

@@ -24,7 +24,7 @@ export function pruneCommand(): Command {
       .description(
         'move the messages of closed sessions to the archive and delete their other rows, in batches; you can stop it at any time',
       )
-      .requiredOption('--older-than <age>', "prune closed sessions in which nothing has happened for this long, such as '90d'")
+      .requiredOption('--older-than <age>', "prune closed sessions in which nothing has happened for this long, such as '90d'; required")
       .option('--archive-retention <age>', 'also delete messages that were archived longer ago than this (default: keep them)')
       .option('--batch <n>', 'sessions per transaction (default: 20)')
       .option('--dry-run', 'only count what would be moved and deleted')
