@@ -12,7 +12,7 @@ import { loadCallsActivity } from './load-calls.ts'
 import { loadForkActivity } from './load-fork.ts'
 import { loadSessionActivity } from './load-session.ts'
 import type { ActivityNeeds } from './needs.ts'
-import { userCodeActivities } from './proxies.ts'
+import { userCodeActivities } from './user-code.ts'
 import type { SessionReader } from './session-reader.ts'
 
 /** The query may be answered from a rejected task on this worker, which would be wrong. Another worker may have the right answer. */

@@ -19,11 +19,12 @@ const QUERY_TIMEOUT_MS = 10_000
 export function loadForkActivity(store: Store) {
   return function loadFork({ epoch, fork, ...how }: LoadForkInput): Promise<LoadForkResult | NotYet> {
     const { client, sessionId } = currentSession()
-    return loading(how, () => load(store, client, sessionId, epoch, fork))
+    return loading(how, () => copyPast(store, client, sessionId, epoch, fork))
   }
 }
 
-async function load(store: Store, client: Client, sessionId: string, epoch: string, fork: ForkStart): Promise<LoadForkResult> {
+/** Copies the past, and returns the state that it makes. */
+export async function copyPast(store: Store, client: Client, sessionId: string, epoch: string, fork: ForkStart): Promise<LoadForkResult> {
   const { from, seq } = fork
   const refuse = (code: string, reason: string): LoadForkResult => ({ kind: 'refused', code, reason })
   const own = await store.head(sessionId)
@@ -56,6 +57,11 @@ async function load(store: Store, client: Client, sessionId: string, epoch: stri
     const blobs = page.flatMap((entry) => blobOf(eventOf(entry))?.sha256 ?? [])
     await store.blobs.copy(from, sessionId, blobs)
     await store.flush(sessionId, epoch, page, { inherited: from })
+  }
+  // The store would refuse every later event of a fork whose copy has a gap.
+  if ((await store.head(sessionId))?.digest !== fork.digest) {
+    const copy = `The erasure names session "${sessionId}", which has a part of them: erase it, too.`
+    return refuse('checkpoint_not_found', `The events of "${from}" were erased while they were being copied. ${copy}`)
   }
   return { kind: 'loaded', state: snapshotOf(found.state), digest: fork.digest }
 }

@@ -135,10 +135,11 @@ export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unreporte
 /** What is known about an attempt that did not report back: heartbeat details, and the details of `WorkerDied`. */
 export interface AttemptReport {
   attempt: number
-  /** Whether the body may have been entered. */
+  /** Of an `external` call: whether its body may have been entered. Always false for others, which may simply run again. */
   begun: boolean
   /** Failed attempts of this activity so far. */
   failed: FailedAttempt[]
+  /** The process that had the attempt: the orchestrator, and in the report of a death the executor. */
   worker: string
   /** The executor that received the attempt, as shown to people; absent until there is one. */
   executor?: string

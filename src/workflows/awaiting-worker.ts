@@ -18,7 +18,7 @@ export interface ServingWatch {
   notServed(what: string): Promise<void>
   /** Whether the grace period is over; it begins with the first check. */
   isGraceOver(): boolean
-  /** Waits until `done` settles (true) or the grace period is over (false). */
+  /** Waits until `isDone` says so (true) or the grace period is over (false). */
   inGrace(isDone: () => boolean): Promise<boolean>
   /** Enters the error now. */
   enterError(what: string): void
@@ -66,7 +66,7 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
 /** A grace period that begins when it is first checked. */
 interface Grace {
   isOver(): boolean
-  /** Waits until `done` settles (true) or the grace period is over (false). */
+  /** Waits until `isDone` says so (true) or the grace period is over (false). */
   until(isDone: () => boolean): Promise<boolean>
   /** Ends the grace period; the next check starts it again. */
   reset(): void

@@ -1,6 +1,6 @@
 // Flushes to the side store when no model call is about to trigger one. At most one is in flight, and no run awaits it.
 import { CancellationScope, condition, sleep } from '@temporalio/workflow'
-import { flush } from './activities.ts'
+import { flush } from './scheduling.ts'
 import { eventsOf, type Journal } from './journal.ts'
 
 /** How long to wait, after a flush whose watermark could not be read, before one with a newer watermark. */

@@ -5,9 +5,10 @@ import { defined } from '../session/defined.ts'
 import { type HookOutcome, saidBy } from '../session/hooks/hooks.ts'
 import type { Json } from '../session/json.ts'
 import { MAX_DEATHS } from '../session/attempts.ts'
-import { answerIn, endHooks, type LostActivity, whyLost } from './activities.ts'
+import { answerIn, type LostActivity, whyLost } from './lost-activity.ts'
+import { endHooks } from './scheduling.ts'
 import { eventsOf, type Journal } from './journal.ts'
-import type { Session } from './open-session.ts'
+import type { Session } from './session-parts.ts'
 import { recordReports } from './recorded.ts'
 
 /** Records the hooks that ran, each with what it reported. `given`: the arguments that a person provided for the call. */

@@ -2,6 +2,7 @@
 import { isGrpcServiceError } from '@temporalio/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { LogEntry } from '../../src/session/events.ts'
+import { copyPast } from '../../src/activities/load-fork.ts'
 import { deploymentStatus } from '../../src/client/index.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import type { SessionHandle } from 'pawl/client'
@@ -433,6 +434,28 @@ describe('a fork that is just beginning', () => {
     await store.flush(`${id}-copy`, 'another', await store.entries(id, { after: 0 }), { inherited: id })
     expect((await here.pawl.erase(id, { by: 'ops' })).forks).toEqual([`${id}-copy`])
     expect((await store.upkeep.erase({ sessionId: `${id}-copy`, by: 'ops', executions: [] }))?.parent).toBe(id)
+  })
+})
+
+describe('a session that is erased while a fork copies it', () => {
+  it('a fork whose original is erased while it is being copied is refused, and names the copy that is left to erase', async () => {
+    const { id } = await closed()
+    const head = (await store.head(id)) ?? expect.fail('no head')
+    let reads = 0
+    /** The first read folds the past, the second one copies it, page by page. */
+    const erasedMeanwhile: Store = {
+      ...store,
+      async entries(from, options) {
+        if (from === id && ++reads === 3) await here.pawl.erase(id, { by: 'ops' })
+        const page = await store.entries(from, options)
+        return reads === 2 ? page.slice(0, 5) : page
+      },
+    }
+    const fork = { from: id, seq: head.seq, digest: head.digest, keys: 'carried' as const }
+    const copied = await copyPast(erasedMeanwhile, here.temporal, `${id}-torn`, 'chain', fork)
+    expect(copied).toMatchObject({ kind: 'refused', code: 'checkpoint_not_found', reason: expect.stringContaining(`"${id}-torn"`) })
+    const [audit] = await schema.query('select details from {schema}.audit where session_id = $1', [id])
+    expect(audit?.details).toMatchObject({ forks: [`${id}-torn`] })
   })
 })
 

@@ -5,7 +5,7 @@ import { ThreadedVMWorkflowCreator } from '@temporalio/worker/lib/workflow/threa
 import { expect, inject, it, onTestFinished, vi } from 'vitest'
 import type * as Workers from '../../src/worker/orchestrator/temporal/workers.ts'
 import { JOB_KINDS } from '../../src/calls/jobs.ts'
-import { userCodeActivities } from '../../src/activities/proxies.ts'
+import { userCodeActivities } from '../../src/activities/user-code.ts'
 import { SILENT } from '../support/deployment.ts'
 
 /** As built, with the workflow bundle. */

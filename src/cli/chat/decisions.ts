@@ -1,6 +1,6 @@
 // Decisions in a chat about the calls that the run waits for, with the arguments that the person has seen.
 import type { SessionHandle } from '../../client/types.ts'
-import { isWaiting } from '../../session/past/calls.ts'
+import { isWaiting } from '../../session/past/call-status.ts'
 import type { Json } from '../../session/json.ts'
 import type { CallView } from '../../session/watching/view.ts'
 import { CliError } from '../errors.ts'

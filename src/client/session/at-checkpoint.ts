@@ -4,20 +4,20 @@ import { fold } from '../../session/fold/fold.ts'
 import type { SessionState } from '../../session/state.ts'
 import type { Store } from '../../store/store.ts'
 import { RequestRefusedError, SessionNotFoundError } from '../errors.ts'
-import { type EventSource, readEvents } from './events.ts'
+import { type SessionSource, readEvents } from './events.ts'
 import { eventsOf, type ReadPage } from './past.ts'
 import { storedState } from './state.ts'
 import { unlessAway } from './unless-away.ts'
 
 /** Where a session's past is read. */
-export interface PastOf extends Pick<EventSource, 'sessionId' | 'store'> {
+export interface PastOf extends Pick<SessionSource, 'sessionId' | 'store'> {
   read: ReadPage
   /** Set if only the store is read. */
   where?: 'store'
 }
 
 /** The past as a client reads it: from the store or the workflow. */
-export function pastOf(source: EventSource): PastOf {
+export function pastOf(source: SessionSource): PastOf {
   return { sessionId: source.sessionId, store: source.store, read: (after) => readEvents(source, after) }
 }
 

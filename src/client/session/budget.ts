@@ -9,7 +9,7 @@ import { maxCost } from '../../session/spending/reservation.ts'
 import type { SessionState } from '../../session/state.ts'
 import type { Store } from '../../store/store.ts'
 import { pastOf, stateAt, storedStateAt } from './at-checkpoint.ts'
-import type { EventSource } from './events.ts'
+import type { SessionSource } from './events.ts'
 import { readState } from './state.ts'
 
 /** One limit of a session or of its run. */
@@ -35,7 +35,7 @@ type ReservedAmounts = Record<BudgetUnit, number>
 /**
  * The budgets as they are now, or as they were at a checkpoint. @throws RequestRefusedError, SessionNotFoundError, SessionUnavailableError.
  */
-export async function readBudgets(source: EventSource, at: number | undefined): Promise<SessionBudget[]> {
+export async function readBudgets(source: SessionSource, at: number | undefined): Promise<SessionBudget[]> {
   if (at !== undefined) return budgetsOf(await stateAt(pastOf(source), at), NOTHING_RESERVED)
   const [state, reserved] = await Promise.all([readState(source), readReserved(source)])
   return budgetsOf(state, reserved)
@@ -64,7 +64,7 @@ function budgetsOf(state: SessionState, reserved: ReservedAmounts | null): Sessi
 const MODEL_ACTIVITIES: ReadonlySet<string> = new Set(['callModel', 'compact'])
 
 /** What is reserved, from the heartbeats of the model call in progress; null if the server does not answer. */
-async function readReserved({ client, sessionId }: EventSource): Promise<ReservedAmounts | null> {
+async function readReserved({ client, sessionId }: SessionSource): Promise<ReservedAmounts | null> {
   const none = { tokens: 0, usd: 0 }
   try {
     const { raw } = await client.workflow.getHandle(workflowIdOf(sessionId)).describe()

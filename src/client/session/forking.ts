@@ -9,7 +9,7 @@ import { checkTarget, effectsAfter, locate, TargetRefused } from '../../session/
 import { type UpdateTarget, refusable, sendUpdate, startFor } from './updates.ts'
 import { RequestRefusedError, SessionNotFoundError } from '../errors.ts'
 import { checkSessionId } from './session-id.ts'
-import { checkStart } from './large-content.ts'
+import { checkOpening } from './large-content.ts'
 import type { ForkOptions } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -17,7 +17,7 @@ import { defined } from '../../session/defined.ts'
 export async function fork(asked: UpdateTarget, options: ForkOptions, events: () => AsyncIterable<SessionEvent>): Promise<string> {
   const { id = randomUUID(), keys = 'carried', tags, by } = options
   checkSessionId(id)
-  checkStart({ tags })
+  checkOpening({ tags })
   const target = targetOf(options)
   const { toSeq: seq, digest } = await forkPoint(asked, target, options, events)
   const start: SessionStart = {

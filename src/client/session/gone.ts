@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WorkflowNotFoundError } from '@temporalio/client'
 import { workflowIdOf } from '../../session/protocol/protocol.ts'
-import type { EventSource } from './events.ts'
-import type { RunEnd } from './run-watch.ts'
+import type { SessionSource } from './events.ts'
+import type { RunEnd } from './run-outcome.ts'
 
 /** How often a waiting handle checks again: both are rare, and a check costs a query. */
 const LOOK_EVERY_MS = 30_000
@@ -19,7 +19,7 @@ export const isGone = (code: string): boolean => Object.hasOwn(WHY, code)
 
 /** Resolves once the message's events are gone; never, if they are not. Rejects with the signal's reason. */
 export async function untilGone(
-  source: EventSource,
+  source: SessionSource,
   { messageId, isSent }: { messageId: string; isSent?: true | undefined },
   signal: AbortSignal,
 ): Promise<RunEnd> {
@@ -32,7 +32,7 @@ export async function untilGone(
 
 /** Why the message's events are gone; undefined if they are not, or if that cannot be determined now. */
 async function goneNow(
-  { sessionId, client, store }: EventSource,
+  { sessionId, client, store }: SessionSource,
   messageId: string,
   isSent = false,
 ): Promise<keyof typeof WHY | undefined> {

@@ -82,7 +82,7 @@ async function keptQuickly(store: Store | undefined, sessionId: string, blob: Bl
  * Checks a session's context and tags, which it carries for as long as it lives.
  * @throws InvalidMessageError `invalid_context`, `invalid_tags`.
  */
-export function checkStart({ context, tags }: { context?: unknown; tags?: unknown }): void {
+export function checkOpening({ context, tags }: { context?: unknown; tags?: unknown }): void {
   const wrongContext = contextProblem(context)
   if (wrongContext !== undefined) throw new InvalidMessageError('invalid_context', wrongContext)
   const wrongTags = tagsProblem(tags)

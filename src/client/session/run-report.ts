@@ -2,7 +2,7 @@
 import type { Client } from '@temporalio/client'
 import type { Json } from '../../session/json.ts'
 import type { ToolCallStatus } from '../../session/call-facts.ts'
-import { hasEnded, isWaiting } from '../../session/past/calls.ts'
+import { hasEnded, isWaiting } from '../../session/past/call-status.ts'
 import { type EndedCall, previewRecoveries, type RecoveryPreview } from '../../session/recovery/preview.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../../session/state.ts'
 import { reasonOf } from '../../store/errors.ts'

@@ -5,8 +5,9 @@ import { isGone, untilGone } from './gone.ts'
 import { whyHeldUp } from './hold-ups.ts'
 import { MessageRejectedError, ResultTimeoutError, RunFailedError, RunInterruptedError } from '../errors.ts'
 import { inTime } from '../../waiting/in-time.ts'
-import { type RunEnd, type RunWatch, watchRun } from './run-watch.ts'
-import { type EventSource, followBatches, STORE_PATIENCE_MS } from './events.ts'
+import { type RunEnd, type RunWatch, watchRun } from './run-outcome.ts'
+import { type SessionSource } from './events.ts'
+import { followBatches, STORE_PATIENCE_MS } from './follow.ts'
 import type { RunHandle, RunResult, WaitOptions } from '../types.ts'
 import type { WatchedCommits } from '../../store/store.ts'
 import { watchBatches } from './watch.ts'
@@ -26,7 +27,7 @@ export interface RunPlace {
 }
 
 /** The handle of `messageId`'s run. */
-export function runHandle(source: EventSource, messageId: string, { isSent, after }: RunPlace = {}): RunHandle {
+export function runHandle(source: SessionSource, messageId: string, { isSent, after }: RunPlace = {}): RunHandle {
   const { sessionId, store } = source
 
   /** The `seq` after which the message's events begin: before its own event or, while that is not stored, the newest stored event. */

@@ -30,7 +30,7 @@ import { InvalidMessageError, RequestRefusedError, SessionNotFoundError } from '
 import { fork, targetOf } from './forking.ts'
 import { readBudgets } from './budget.ts'
 import { checkRaise } from './request-checks.ts'
-import { checkStart, readBlob, signalOf } from './large-content.ts'
+import { checkOpening, readBlob, signalOf } from './large-content.ts'
 import { inTurn } from './large-requests.ts'
 import { activeTraceparent } from './active-span.ts'
 import { checkEvents, checkSend, checkWatch, type SessionOpening } from './options.ts'
@@ -60,7 +60,8 @@ import { memoryOf, readMemoryVersions, readPlans } from './versions.ts'
 import { runHandle } from './run.ts'
 import { sayingIfErased } from './erased.ts'
 import { warnOfOtherContext } from './kept-context.ts'
-import { allEvents, type EventSource, followBatches, readEvents, readMessages } from './events.ts'
+import { allEvents, type SessionSource, readEvents, readMessages } from './events.ts'
+import { followBatches } from './follow.ts'
 import { readRunReport } from './run-report.ts'
 import type { SessionState } from '../../session/state.ts'
 import { viewOf } from '../../session/watching/view.ts'
@@ -92,7 +93,7 @@ export interface SessionParts {
 export function sessionHandle(parts: SessionParts, id: string, options: SessionOpening, known: { isNew: boolean }): SessionHandle {
   checkSessionId(id)
   const { client, store, closed, tell } = parts
-  const source: EventSource = { sessionId: id, client, store, closed, ...defined({ agent: options.agent }) }
+  const source: SessionSource = { sessionId: id, client, store, closed, ...defined({ agent: options.agent }) }
   const workflow = client.workflow.getHandle(workflowIdOf(id))
   const { agent, tags, priority } = options
   const shown: StartLabels = defined({ agent, tags, priority })
@@ -120,7 +121,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
       ...defined({ agent: options.agent, deadlineMs, by, traceparent }),
       ...(interrupt && { interrupt }),
     }
-    checkStart(options)
+    checkOpening(options)
     const signal = await signalOf(store, id, message)
     if (options.agent === undefined) return signalOnly(signal)
     const opening = {

@@ -9,12 +9,12 @@ import { addToSlices, deepFrozen, emptySlices, type SkippedEvent, type SlicesFol
 import { StoreError } from '../../store/errors.ts'
 import type { SliceMoment } from '../types.ts'
 import { eventsUpTo } from './at-checkpoint.ts'
-import { type EventSource, readEvents } from './events.ts'
+import { type SessionSource, readEvents } from './events.ts'
 import { withRestored } from './large-content.ts'
 import { warn } from '../warning.ts'
 
 /** Where a slice is read, and the logger for skipped events. */
-export interface SliceSource extends EventSource {
+export interface SliceSource extends SessionSource {
   logger: Logger | undefined
 }
 

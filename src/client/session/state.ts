@@ -6,7 +6,7 @@ import type { CallWait } from '../../session/watching/waits.ts'
 import { ifErased } from './erased.ts'
 import { whyUnavailable } from './hold-ups.ts'
 import { pagesOf } from './past.ts'
-import type { EventSource } from './events.ts'
+import type { SessionSource } from './events.ts'
 import type { Store } from '../../store/store.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
@@ -20,7 +20,7 @@ export type WorkflowAnswer =
  * The state, from the workflow or the store. Temporal answers for an erased session from its history until that is deleted.
  * @throws SessionNotFoundError, SessionUnavailableError.
  */
-export async function readState(source: Omit<EventSource, 'closed'>): Promise<SessionState> {
+export async function readState(source: Omit<SessionSource, 'closed'>): Promise<SessionState> {
   const [live, erased] = await Promise.all([liveState(source), ifErased(source)])
   if (erased) throw erased
   if (live.state) return live.state
@@ -35,7 +35,7 @@ export async function readState(source: Omit<EventSource, 'closed'>): Promise<Se
 }
 
 /** Asks the workflow. */
-export async function liveState({ client, sessionId }: Pick<EventSource, 'client' | 'sessionId'>): Promise<WorkflowAnswer> {
+export async function liveState({ client, sessionId }: Pick<SessionSource, 'client' | 'sessionId'>): Promise<WorkflowAnswer> {
   try {
     const answer = await queryLiveState(client, sessionId, QUERY_TIMEOUT_MS)
     if ('v' in answer) {

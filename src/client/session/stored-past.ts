@@ -6,7 +6,7 @@ import type { PastSource } from '../../session/past/source.ts'
 import type { SessionState } from '../../session/state.ts'
 import type { Store } from '../../store/store.ts'
 import type { SessionHandle } from '../types.ts'
-import { allEvents, type EventSource } from './events.ts'
+import { allEvents, type SessionSource } from './events.ts'
 import { pagesOf } from './past.ts'
 import { liveState } from './state.ts'
 import { unlessAway } from './unless-away.ts'
@@ -30,10 +30,10 @@ export interface StoredPast extends PastSource {
   locate(messageId: string): Promise<{ event: SessionEvent | undefined; takenAt: number | null }>
 }
 
-const sources = new WeakMap<object, EventSource>()
+const sources = new WeakMap<object, SessionSource>()
 
 /** Records where the events of a session are read from. */
-export function noteSource(session: object, source: EventSource): void {
+export function noteSource(session: object, source: SessionSource): void {
   sources.set(session, source)
 }
 
@@ -55,7 +55,7 @@ export async function storedPastOf(session: SessionHandle, wants: { state: boole
 }
 
 /** The events above the stored ones; undefined: there are too many to hold. */
-function tailOf(source: EventSource, after: number): Promise<SessionEvent[] | undefined> {
+function tailOf(source: SessionSource, after: number): Promise<SessionEvent[] | undefined> {
   return held(allEvents(source, after))
 }
 
@@ -72,7 +72,7 @@ async function held(events: AsyncIterable<SessionEvent>, upTo = Number.MAX_SAFE_
 }
 
 /** The workflow answers with its state in little more time than it needs to say that there are no further events. */
-async function stateAndTail(source: EventSource, store: Store, head: number): Promise<Pick<StoredPast, 'state' | 'tail'> | undefined> {
+async function stateAndTail(source: SessionSource, store: Store, head: number): Promise<Pick<StoredPast, 'state' | 'tail'> | undefined> {
   const { state: live } = await liveState(source)
   const state = live ?? (await store.state(source.sessionId))
   if (!state || (live && lacksCalls(live))) return undefined
@@ -87,7 +87,7 @@ async function stateAndTail(source: EventSource, store: Store, head: number): Pr
   return { state: fold(state, newer), tail }
 }
 
-async function* storedAfter({ sessionId }: EventSource, store: Store, after: number): AsyncGenerator<SessionEvent> {
+async function* storedAfter({ sessionId }: SessionSource, store: Store, after: number): AsyncGenerator<SessionEvent> {
   for await (const page of pagesOf((from) => store.events(sessionId, { after: from, bytes: PAGE_BYTES }), after)) yield* page
 }
 

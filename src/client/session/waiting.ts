@@ -1,5 +1,5 @@
 // The calls of a run that wait for a person or a client, as a backend sees them.
-import { isWaiting } from '../../session/past/calls.ts'
+import { isWaiting } from '../../session/past/call-status.ts'
 import type { RunState, SessionState } from '../../session/state.ts'
 import type { SettledRun, WaitingCall } from '../types.ts'
 import { defined } from '../../session/defined.ts'

@@ -3,7 +3,8 @@ import type { SessionStatus } from '../../session/events.ts'
 import { startWatching, type WatchItem } from '../../session/watching/watching.ts'
 import type { DeltaPart } from '../../session/watching/deltas.ts'
 import type { Store } from '../../store/store.ts'
-import { type EventSource, follow, FOLLOWED_BYTES, type LookResult, STORE_PATIENCE_MS, TALKS_WITHIN_MS } from './events.ts'
+import { type SessionSource } from './events.ts'
+import { follow, FOLLOWED_BYTES, type LookResult, STORE_PATIENCE_MS, TALKS_WITHIN_MS } from './follow.ts'
 import { inTime } from '../../waiting/in-time.ts'
 
 /** How often a running session is read if its notifications do not arrive, as behind a pooler. */
@@ -16,7 +17,7 @@ interface LiveLookResult extends LookResult {
 }
 
 /** What happens in the session after event `after`, in batches, until `signal` aborts. */
-export async function* watchBatches(source: EventSource, after: number, signal: AbortSignal): AsyncGenerator<WatchItem[]> {
+export async function* watchBatches(source: SessionSource, after: number, signal: AbortSignal): AsyncGenerator<WatchItem[]> {
   const { sessionId, store } = source
   const watching = startWatching(after, await lastCallEnd(source, after))
 
@@ -47,7 +48,7 @@ export async function* watchBatches(source: EventSource, after: number, signal: 
 }
 
 /** Model calls that began before this event have ended. Without the store, nothing can be seen of a model call. */
-async function lastCallEnd({ sessionId, store }: EventSource, after: number): Promise<number> {
+async function lastCallEnd({ sessionId, store }: SessionSource, after: number): Promise<number> {
   const found = store?.lastCallEnd(sessionId, after).catch(() => after)
   return (found && (await inTime(found, STORE_PATIENCE_MS))) ?? after
 }

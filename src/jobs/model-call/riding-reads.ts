@@ -12,7 +12,7 @@ import { numberText } from '../../session/number-text.ts'
 import { toolCallInput } from '../../session/tool-call-input.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import type { FoldedSession } from '../session-views.ts'
-import { afterUnblocked } from '../tool-call/body.ts'
+import { afterUnblocked } from '../unblocked.ts'
 import { makeAttempt } from '../tool-call/execute-tool.ts'
 
 /** How long a model call waits for its reads. */
@@ -83,7 +83,7 @@ export async function rideReads(needs: JobNeeds, calls: readonly RideRequest[], 
       const made = await needs.inToolSpan(ofCall, input, () =>
         makeAttempt(needs, agent.tools.get(name) as Tool, input, ofCall, limit.early),
       )
-      if (limit.isOver()) needs.quickTools.took(agent.name, name, made.ms)
+      if (limit.isOver()) needs.quickTools.wasSlow(agent.name, name)
       return [{ index, ...made }]
     } catch (err) {
       // The answer must not be lost. The call becomes an activity, which fails as it would have here.

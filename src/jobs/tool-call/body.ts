@@ -1,11 +1,9 @@
 // Runs a tool's body under its timeout. Code that ignores its signal cannot be stopped from inside a process, only abandoned.
 import { numberText } from '../../session/number-text.ts'
+import { afterUnblocked } from '../unblocked.ts'
 
 /** Grace period after a timeout or an interrupt before a repeatable body is abandoned. */
 export const ABANDON_AFTER_MS = 1_000
-
-/** A timer that fires this late shows that the event loop was blocked. */
-const BLOCKED_MS = 500
 
 /** The body took longer than the tool's `timeoutMs`. */
 export class TimedOut extends Error {
@@ -42,25 +40,6 @@ export async function runBody<T>({ timeoutMs, stop, abandonAfterMs }: BodyBounds
     stopTimer()
     ended.abort()
   }
-}
-
-/**
- * Calls back after `ms` during which the event loop was not blocked. A late timer shows that another call blocked the loop. The response
- * that this call waits for may already have arrived, so the blocked time is added to the limit. The clock used is monotonic. Returns the
- * function that cancels it.
- */
-export function afterUnblocked(ms: number, act: () => void): () => void {
-  let timer: NodeJS.Timeout
-  const arm = (waitMs: number): void => {
-    const due = performance.now() + waitMs
-    timer = setTimeout(() => {
-      const lateMs = performance.now() - due
-      if (lateMs > BLOCKED_MS) arm(Math.min(lateMs, ms))
-      else act()
-    }, waitMs)
-  }
-  arm(ms)
-  return () => clearTimeout(timer)
 }
 
 async function entered<T>(body: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {

@@ -143,11 +143,11 @@ async function measured<T>(
   { signal }: JobLink,
   body: Promise<T>,
 ): Promise<T> {
-  const since = performance.now()
+  const end = quickTools.measure(agent, resolution.tool)
   try {
     return await body
   } finally {
-    if (!signal.aborted) quickTools.took(agent, resolution.tool, performance.now() - since)
+    end(signal.aborted)
   }
 }
 

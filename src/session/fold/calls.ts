@@ -4,7 +4,7 @@ import { answerIdOf, resultsIdOf } from '../ids.ts'
 import type { EventOf, SessionEvent } from '../events.ts'
 import type { Resolution, RunEffect } from '../call-facts.ts'
 import { jsonBytes } from '../json.ts'
-import { hasEnded, isWithdrawn, madeAgain, needsInput, statusAfter } from '../past/calls.ts'
+import { hasEnded, isWithdrawn, madeAgain, needsInput, statusAfter } from '../past/call-status.ts'
 import { SNAPSHOT_BYTES } from './snapshot.ts'
 import { cutText } from '../protocol/texts.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../state.ts'
@@ -193,7 +193,7 @@ function keepUnknownWithinBounds(unknown: Record<string, UnknownCall>): void {
 }
 
 /** Applies the outcome of an unknown call that has become known or was decided. */
-export function resolveCall(state: SessionState, event: EventOf<'tool_resolved'>): void {
+export function applyLateOutcome(state: SessionState, event: EventOf<'tool_resolved'>): void {
   const known = state.unknown[event.callId]
   if (!known) return
   // After a skip, the outcome is as unknown as before: its `tool_failed` follows.

@@ -4,7 +4,7 @@ import type { EventOf, SessionEvent } from '../events.ts'
 import type { HookEvent } from './hooks.ts'
 import { saidBy } from './hooks.ts'
 import type { Json } from '../json.ts'
-import { abandonsCalls, hasEnded, type KnownOutcome, outcomeIn, statusAfter, type TurnCall } from '../past/calls.ts'
+import { abandonsCalls, hasEnded, type KnownOutcome, outcomeIn, statusAfter, type TurnCall } from '../past/call-status.ts'
 import { cutOf, type NewestRun, NO_RUN, takesOut } from '../past/cut.ts'
 import { cutOutcomes, type FirstOutcomes, firstOutcomeOf, noOutcomes, noteOutcome, requestOf } from '../past/outcomes.ts'
 

@@ -2,7 +2,7 @@
 // its newest outcome.
 import { requestIdOf } from '../ids.ts'
 import type { SessionEvent } from '../events.ts'
-import { abandonsCalls } from './calls.ts'
+import { abandonsCalls } from './call-status.ts'
 import type { Cut } from './cut.ts'
 
 /** The first outcomes of the calls that count, by request. */

@@ -1,7 +1,7 @@
 // What each strategy would do to a failed run: which results stay, which leave the transcript, and which calls are made again.
 import { generationOf, requestIdOf } from '../ids.ts'
 import type { RecoveryStrategy } from '../agent-facts.ts'
-import { hasEnded } from '../past/calls.ts'
+import { hasEnded } from '../past/call-status.ts'
 import { problemWith, RECOVERIES, suggestedStrategy } from './recovery.ts'
 import { type CallOptions, callOptions } from './selective.ts'
 import { joinsModelCall, turnsOf } from '../turns.ts'

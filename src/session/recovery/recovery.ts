@@ -3,7 +3,7 @@ import type { AutomaticStrategy, RecoveryPolicy, RecoveryStrategy } from '../age
 import type { ErrorProgress, EventOf } from '../events.ts'
 import { doubled } from '../backoff.ts'
 import { shortHash } from '../digest.ts'
-import { hasEnded } from '../past/calls.ts'
+import { hasEnded } from '../past/call-status.ts'
 import { cutOf, NO_RUN } from '../past/cut.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../state.ts'
 import { cutText } from '../protocol/texts.ts'

@@ -3,7 +3,7 @@ import { defined } from '../defined.ts'
 import { callIdOf } from '../ids.ts'
 import type { EventBody } from '../events.ts'
 import type { Resolution } from '../call-facts.ts'
-import { hasEnded } from '../past/calls.ts'
+import { hasEnded } from '../past/call-status.ts'
 import type { CallChoice } from './selective.ts'
 import type { CallState, RunState } from '../state.ts'
 

@@ -1,5 +1,5 @@
 // The strategy `selective`: which calls of the failed turn may be kept, skipped and made again.
-import { hasEnded } from '../past/calls.ts'
+import { hasEnded } from '../past/call-status.ts'
 import { unknownCallsOf } from './recovery.ts'
 import { isObject } from '../json.ts'
 import type { CallState, LeftOutCall, RunState, SessionState } from '../state.ts'

@@ -6,7 +6,7 @@ import { noteOnOutcome } from './recovery-note.ts'
 import type { EventOf, SessionEvent } from '../events.ts'
 import type { Resolution, ResultContent } from '../call-facts.ts'
 import { requestIdOf } from '../ids.ts'
-import { abandonsCalls, addToCalls, DID_NOT_HAPPEN, isLate, type TurnCall } from '../past/calls.ts'
+import { abandonsCalls, addToCalls, DID_NOT_HAPPEN, isLate, type TurnCall } from '../past/call-status.ts'
 import { cutOf } from '../past/cut.ts'
 import { type ToolResult, resultOf, contentOf, withCallIds } from './results.ts'
 import {

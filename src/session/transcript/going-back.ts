@@ -4,7 +4,7 @@ import { effectsAbove, forgetEffects, noEffects } from '../effects.ts'
 import { noteOn } from './recovery-note.ts'
 import type { EventOf } from '../events.ts'
 import { requestIdOf } from '../ids.ts'
-import { hasEnded, madeAgain } from '../past/calls.ts'
+import { hasEnded, madeAgain } from '../past/call-status.ts'
 import type { Cut } from '../past/cut.ts'
 import {
   type Transcript,

@@ -7,7 +7,7 @@ import type { EventOf } from '../events.ts'
 import type { ResultContent } from '../call-facts.ts'
 import { requestIdOf } from '../ids.ts'
 import type { JsonObject } from '../json.ts'
-import { abandonedAs, type TurnCalls } from '../past/calls.ts'
+import { abandonedAs, type TurnCalls } from '../past/call-status.ts'
 import type { ReplacedContent } from './replaced.ts'
 import { type ToolResult, resultBlock } from './results.ts'
 

@@ -1,5 +1,5 @@
 // How far a session's work has progressed, read from its plan and its calls, so that a resumed session reports the same.
-import { hasEnded } from '../past/calls.ts'
+import { hasEnded } from '../past/call-status.ts'
 import type { PlanStep } from '../built-in-tools/plan.ts'
 import type { CallState, SessionState } from '../state.ts'
 

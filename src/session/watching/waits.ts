@@ -1,5 +1,5 @@
 // What a session waits for, and for whom, according to its state and, if the server was queried, to the steps that are pending there.
-import { isWaiting } from '../past/calls.ts'
+import { isWaiting } from '../past/call-status.ts'
 import type { Json } from '../json.ts'
 import { leavesByItself } from '../recovery/recovery.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../state.ts'

@@ -1,7 +1,7 @@
 // The projection of `approvals`: requests for approval and their decisions.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { JsonObject } from '../../session/json.ts'
-import { abandonedCalls, type TurnCall } from '../../session/past/calls.ts'
+import { abandonedCalls, type TurnCall } from '../../session/past/call-status.ts'
 import { ABANDONED } from './abandoned-calls.ts'
 import type { APPROVALS, DECISIONS, RowOf } from '../postgres/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'

@@ -11,7 +11,7 @@ import {
   outcomeIn,
   statusAfter,
   type TurnCall,
-} from '../../session/past/calls.ts'
+} from '../../session/past/call-status.ts'
 import { abandonedApproval, approvalPatch } from './approvals.ts'
 import { ABANDONED, REPEATED, STILL_UNRESOLVED } from './abandoned-calls.ts'
 import type { RowOf, TOOL_CALLS } from '../postgres/tables.ts'

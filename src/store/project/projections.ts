@@ -1,6 +1,6 @@
 // The projections: make the store's rows from a session's events. Pure, so that flushes and rebuilds share them.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
-import { addToCalls } from '../../session/past/calls.ts'
+import { addToCalls } from '../../session/past/call-status.ts'
 import { type PaidCall, paidCallIn } from '../../session/spending/paid-call.ts'
 import { removesTurns } from '../../session/recovery/recovery.ts'
 import { costOf, providerOf } from '../../session/spending/prices.ts'

@@ -2,7 +2,7 @@
 import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
 import { spentBy } from '../../session/spending/budget.ts'
 import type { EventOf, EventType, SessionEvent, SessionStatus } from '../../session/events.ts'
-import { addToCalls, isWaiting, needsInput, type TurnCalls } from '../../session/past/calls.ts'
+import { addToCalls, isWaiting, needsInput, type TurnCalls } from '../../session/past/call-status.ts'
 import { errorOf } from '../../session/fold/fold.ts'
 import { stayOpen } from '../../session/pause.ts'
 import type { Json } from '../../session/json.ts'

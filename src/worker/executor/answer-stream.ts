@@ -3,7 +3,7 @@
 import { addDelta, type ModelDelta, sizeOf } from '../../session/watching/deltas.ts'
 import type { AnswerPart } from '../protocol.ts'
 
-export interface AnswerStream {
+export interface DeltaSender {
   add(piece: ModelDelta): void
   /** The answer is complete or was cut off, so later pieces are dropped. */
   end(): void
@@ -16,7 +16,7 @@ const BETWEEN_MS = 8
 /** The rest of a longer answer is not streamed. Watchers see the whole answer when it is recorded. */
 const MAX_CHARACTERS = 4_000_000
 
-export function answerStreams(post: (parts: { job: string; part: AnswerPart }[]) => void): (job: string) => AnswerStream {
+export function answerStreams(post: (parts: { job: string; part: AnswerPart }[]) => void): (job: string) => DeltaSender {
   /** Unsent pieces, by job. */
   const due = new Map<string, () => AnswerPart>()
   let timer: NodeJS.Timeout | undefined

@@ -9,7 +9,7 @@ import { confirmedJustNow } from '../confirmed-just-now.ts'
 import type { BodyWatch } from '../parent-watch.ts'
 import type { HeldJobReport } from '../protocol.ts'
 import { steadyNow } from '../steady-clock.ts'
-import type { AnswerStream } from './answer-stream.ts'
+import type { DeltaSender } from './answer-stream.ts'
 import type { OrchestratorLine } from './line.ts'
 
 /**
@@ -27,7 +27,7 @@ export interface HeldJob {
   reserved?: Reservation
   streamed?: number
   answer?: ModelAnswer
-  said?: AnswerStream
+  said?: DeltaSender
   outcome?: JobOutcome
   /** For how many more milliseconds the outcome is kept. They count down only while an orchestrator is connected. */
   keepMs: number
@@ -51,7 +51,7 @@ export function holdingsOf(held: ReadonlyMap<string, HeldJob>): HeldJobReport[] 
 interface LinkNeeds {
   line: OrchestratorLine
   bodies: BodyWatch | undefined
-  streamOf(job: string): AnswerStream
+  streamOf(job: string): DeltaSender
 }
 
 /** The link of a job to the orchestrator. Its reports are kept in `one` for the next orchestrator. */

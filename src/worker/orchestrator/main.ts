@@ -18,15 +18,15 @@ import type { FromExecutor, FromOrchestrator, OrchestratorOptions, SpareOptions,
 import { cachedReporter } from './cached-reports.ts'
 import { type Orchestrator, prepareOrchestrator } from './orchestrator.ts'
 import { prepareWorkers, type TemporalWorker } from './temporal/workers.ts'
-import { startRecoveryClock } from './recovery-clock.ts'
-import { type Executor, isHeld } from './executors/executors.ts'
+import { startRecoveryClock } from './resumption-clock.ts'
+import { type Executor, isHeld } from './executors/executor-state.ts'
 import { identityOf, releaseOrphans } from './executors/orphans.ts'
 import { installRuntime } from './temporal/sdk-runtime.ts'
 import { concurrently } from '../../waiting/concurrently.ts'
 import { AT_ONCE, resetStickiness } from './temporal/stickiness.ts'
 import { connectNative } from './temporal/connection.ts'
 import { loadDataConverter, loadInterceptors } from './temporal/user-modules.ts'
-import { startWatch } from './executors/watch.ts'
+import { startWatch } from './executors/stuck-executors.ts'
 import { defined } from '../../session/defined.ts'
 
 const ALIVE_EVERY_MS = 1_000

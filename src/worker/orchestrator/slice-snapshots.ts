@@ -5,7 +5,7 @@ import type { SliceSnapshot } from '../../session/slices/slices.ts'
 import type { Logger } from '../../agent/tool.ts'
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import type { Store } from '../../store/store.ts'
-import { type Executor, viewKeyOf } from './executors/executors.ts'
+import { type Executor, viewKeyOf } from './executors/executor-state.ts'
 
 /**
  * How many sessions may have snapshots that wait for their events, and how many each may have. Snapshots are a cache, so the rest may be

@@ -1,7 +1,7 @@
 // The state of a session after its replay, from which this build's agents and tools would have to continue. Pure.
 import type { LogEntry, SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold/fold.ts'
-import { hasEnded } from '../../session/past/calls.ts'
+import { hasEnded } from '../../session/past/call-status.ts'
 import { lacksCalls, putCallsBack } from '../../session/fold/snapshot.ts'
 import type { CallState, SessionState } from '../../session/state.ts'
 import type { UnfinishedCall, ReplayedSession } from '../protocol.ts'

@@ -13,7 +13,7 @@ import {
   noAttempts,
 } from '../../session/attempts.ts'
 import type { FailedAttempt } from '../../session/call-facts.ts'
-import type { LostActivity } from '../activities.ts'
+import type { LostActivity } from '../lost-activity.ts'
 
 export interface Attempts {
   readonly used: AttemptTally

@@ -3,7 +3,8 @@ import { CancellationScope, condition } from '@temporalio/workflow'
 import type { VerifyToolResult } from '../../calls/activities.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
 import { SETTLE_AFTER_MS } from '../../session/call-facts.ts'
-import { answerIn, type LostActivity, verifications, whyLost } from '../activities.ts'
+import { answerIn, type LostActivity, whyLost } from '../lost-activity.ts'
+import { verifications } from '../scheduling.ts'
 import { type WorkflowCall, inputOf, type Turn, whereOf } from './call.ts'
 import { mayLiveForMs } from './may-live.ts'
 import { eventsOf } from '../journal.ts'
@@ -30,7 +31,7 @@ export async function settleUnknown(
   return CancellationScope.nonCancellable(async () => {
     const isKnownDead = !lost || (lost.how === 'died' && lost.confirmed)
     const aliveMs = isKnownDead ? 0 : mayLiveForMs(call.resolution)
-    const verdict = (await lateVerdict(turn, call, aliveMs, MAY_LIVE)) ?? (await settled(turn, call, attempt))
+    const verdict = (await ownResult(turn, call, aliveMs, MAY_LIVE)) ?? (await settled(turn, call, attempt))
     if (verdict.kind === 'not_happened') {
       journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: false })
       return 'did_not_happen'
@@ -80,7 +81,7 @@ async function settled(turn: Turn, call: WorkflowCall, attempt: number): Promise
   if (verdict.kind === 'happened') return verdict
   const { settleAfterMs = SETTLE_AFTER_MS } = call.resolution
   const waitMs = verdict.kind === 'not_happened' ? settleAfterMs : 0
-  const late = await lateVerdict(turn, call, waitMs, MAY_ARRIVE)
+  const late = await ownResult(turn, call, waitMs, MAY_ARRIVE)
   if (late) return late
   return waitMs > 0 ? verify(turn, call, attempt) : verdict
 }
@@ -92,7 +93,7 @@ const MAY_LIVE = 'its worker was lost, and the attempt may be running until then
 const MAY_ARRIVE = 'its attempt was lost, and its request may arrive until then'
 
 /** Waits for the call's own result for the given time. `why`: the reason shown for the wait. */
-async function lateVerdict(
+async function ownResult(
   { late, journal, waits }: Turn,
   call: WorkflowCall,
   waitMs: number,

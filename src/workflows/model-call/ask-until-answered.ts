@@ -8,10 +8,11 @@ import type { FailedAttempt } from '../../session/call-facts.ts'
 import { ranMs } from '../../session/pause.ts'
 import type { BudgetRaise, Cost } from '../../session/spending/spend.ts'
 import type { RunState, SessionState } from '../../session/state.ts'
-import { answerIn, interruptedWhile, modelCalls, summaryOf, whyLost } from '../activities.ts'
+import { answerIn, interruptedWhile, whyLost } from '../lost-activity.ts'
+import { modelCalls, summaryOf } from '../scheduling.ts'
 import type { Attempts } from '../calls/attempts.ts'
 import { eventsOf } from '../journal.ts'
-import type { Failure, Session } from '../open-session.ts'
+import type { Failure, Session } from '../session-parts.ts'
 import type { ServingWatch } from '../awaiting-worker.ts'
 
 /** What ends the step without an answer. */

@@ -5,7 +5,7 @@ import type { RunState } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { askUntilAnswered, type UnansweredEnd } from './ask-until-answered.ts'
 import { countAttempts } from '../calls/attempts.ts'
-import type { Failure, Session } from '../open-session.ts'
+import type { Failure, Session } from '../session-parts.ts'
 
 /** These errors are not about the compaction, so the run fails with them. */
 const OF_THE_RUN: readonly string[] = ['deadline_exceeded', 'stale_watermark', 'budget_exhausted', 'unpriced_model']

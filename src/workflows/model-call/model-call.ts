@@ -9,7 +9,7 @@ import { askUntilAnswered } from './ask-until-answered.ts'
 import { countAttempts } from '../calls/attempts.ts'
 import { compactConversation } from './compaction.ts'
 import { recordHooks } from '../hooks.ts'
-import type { Failure, Session } from '../open-session.ts'
+import type { Failure, Session } from '../session-parts.ts'
 
 /** How a model call ended; `model_completed` itself is in the journal. */
 export type ModelCallEnd =

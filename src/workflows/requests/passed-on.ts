@@ -6,8 +6,8 @@ import { type RaiseRequest, refusalIn, type RollbackRequest, SIGNALS, UPDATES } 
 import { requestOf, targetIn } from '../../session/protocol/requests.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import type { SessionState } from '../../session/state.ts'
-import { opened } from '../opening/opened.ts'
-import { nextStep, type Session } from '../open-session.ts'
+import { opened } from '../opening/when-open.ts'
+import { nextStep, type Session } from '../session-parts.ts'
 import { cancel, type CurrentExecution, receiveSignal } from '../signals.ts'
 
 /** Carries out an update. `receivedAt`: the newest event when it was received, if that is not the newest one now. */

@@ -1,6 +1,6 @@
 // The updates `pause` and `unpause`.
 import type { PauseAnswer, PauseRequest, UnpauseAnswer } from '../../session/protocol/protocol.ts'
-import { type Session, stopDetails } from '../open-session.ts'
+import { type Session, stopDetails } from '../session-parts.ts'
 
 /** Pauses the session. Does nothing if it is already paused. */
 export function pause({ journal, alarms, flushing }: Session, request: PauseRequest): PauseAnswer {

@@ -6,7 +6,7 @@ import { numberText } from '../../session/number-text.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import type { RaiseAnswer, RaiseRequest } from '../../session/protocol/protocol.ts'
 import { problemWith } from '../../session/recovery/recovery.ts'
-import { refuse, type Session, stopDetails } from '../open-session.ts'
+import { refuse, type Session, stopDetails } from '../session-parts.ts'
 import { recover } from './recovery.ts'
 
 /** Why a model call was not made, and the limits that would allow it. */

@@ -1,7 +1,7 @@
 // Activities that read a session's events for the sender of an update. If one fails, the request fails, not the session.
 import type { Unreadable } from '../../calls/activities.ts'
-import { answerIn, whyLost } from '../activities.ts'
-import { refuse } from '../open-session.ts'
+import { answerIn, whyLost } from '../lost-activity.ts'
+import { refuse } from '../session-parts.ts'
 
 /** How often an activity is tried. The first watermark may come from a rejected task, but the next one does not. */
 const ASKS = 3

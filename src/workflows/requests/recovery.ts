@@ -11,7 +11,7 @@ import { plainOf } from '../../session/protocol/requests.ts'
 import { choiceIn, namesCalls, problemWithChoice } from '../../session/recovery/selective.ts'
 import type { SessionState } from '../../session/state.ts'
 import type { Journal } from '../journal.ts'
-import { refuse, textOf } from '../open-session.ts'
+import { refuse, textOf } from '../session-parts.ts'
 import { defined } from '../../session/defined.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 

@@ -14,9 +14,9 @@ import type {
   RollbackRequest,
 } from '../../session/protocol/protocol.ts'
 import { TARGET_REQUIRED, targetIn } from '../../session/protocol/requests.ts'
-import { findPlace } from '../activities.ts'
+import { findPlace } from '../scheduling.ts'
 import { eventsOf } from '../journal.ts'
-import { endRun, hasRunInProgress, held, refuse, type Session, stopDetails, textOf } from '../open-session.ts'
+import { endRun, hasRunInProgress, held, refuse, type Session, stopDetails, textOf } from '../session-parts.ts'
 import { readFor } from './reading.ts'
 import type { QueuedMessage, SessionState } from '../../session/state.ts'
 import { defined } from '../../session/defined.ts'

@@ -1,14 +1,14 @@
 // The recovery `selective`: keeps some calls of the failed turn, and skips or repeats others.
-import { hasEnded } from '../../session/past/calls.ts'
+import { hasEnded } from '../../session/past/call-status.ts'
 import type { RecoverRequest } from '../../session/protocol/protocol.ts'
 import { eventsOfChoice } from '../../session/recovery/redo.ts'
 import { choiceIn } from '../../session/recovery/selective.ts'
 import { putCallsBack } from '../../session/fold/snapshot.ts'
 import type { CallState } from '../../session/state.ts'
 import { askToResolve, resolutionIn } from '../calls/approvals.ts'
-import { findCalls } from '../activities.ts'
+import { findCalls } from '../scheduling.ts'
 import { eventsOf, type Journal } from '../journal.ts'
-import { held, type Session, textOf } from '../open-session.ts'
+import { held, type Session, textOf } from '../session-parts.ts'
 import { readFor } from './reading.ts'
 import { checkRecovery } from './recovery.ts'
 

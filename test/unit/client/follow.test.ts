@@ -1,7 +1,7 @@
 // When a follower of a session reads the store, and when it queries the workflow.
 import type { Client } from '@temporalio/client'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { followBatches } from '../../../src/client/session/events.ts'
+import { followBatches } from '../../../src/client/session/follow.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import type { Store, WatchedCommits } from '../../../src/store/store.ts'
 

@@ -7,7 +7,7 @@ import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { CallModelInput } from '../../../src/calls/activities.ts'
 import { mayRide, startLimit, takesRides } from '../../../src/jobs/model-call/riding-reads.ts'
 import type { Job } from '../../../src/jobs/needs.ts'
-import { MEASURED, measureTools, NO_QUICK_TOOLS } from '../../../src/jobs/quick-tools.ts'
+import { MEASURED, measureTools, NO_QUICK_TOOLS, type QuickTools } from '../../../src/jobs/quick-tools.ts'
 import { lostAttempt, noAttempts, tallied } from '../../../src/session/attempts.ts'
 import type { FailedAttempt, Resolution } from '../../../src/session/call-facts.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
@@ -27,7 +27,7 @@ const agent = defineAgent({ name: 'a', instructions: '', model: scripted(() => '
 /** Tools of which each has been measured often enough. */
 function quick() {
   const quickTools = measureTools()
-  for (const { name } of tools) for (let n = 0; n < MEASURED; n += 1) quickTools.took('a', name, 5)
+  for (const { name } of tools) for (let n = 0; n < MEASURED; n += 1) quickTools.measure('a', name)(false)
   return { quickTools }
 }
 
@@ -134,20 +134,53 @@ describe('the wait for riding reads', () => {
 })
 
 describe('a tool', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  /** Measures a body that takes so long, and whose end the process notices only `busyMs` later. */
+  function run(
+    quickTools: QuickTools,
+    tool: string,
+    { ms, busyMs = 0, isStopped = false }: { ms: number; busyMs?: number; isStopped?: boolean },
+  ) {
+    const end = quickTools.measure('a', tool)
+    vi.advanceTimersByTime(ms)
+    if (busyMs > 0) {
+      const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + busyMs)
+      vi.advanceTimersToNextTimer()
+      clock.mockRestore()
+    }
+    end(isStopped)
+  }
+
   it('a tool is quick once its newest bodies have all taken less than 100 ms', () => {
     const measured = measureTools()
-    for (let n = 1; n < MEASURED; n += 1) measured.took('a', 'look', 99)
+    for (let n = 1; n < MEASURED; n += 1) run(measured, 'look', { ms: 99 })
     expect(measured.isQuick('a', 'look')).toBe(false)
-    measured.took('a', 'look', 99)
+    run(measured, 'look', { ms: 99 })
     expect([measured.isQuick('a', 'look'), measured.isQuick('b', 'look'), measured.isQuick('a', 'find')]).toEqual([true, false, false])
   })
 
   it('a tool is no longer quick after one slow body, until as many quick ones have followed', () => {
     const { quickTools } = quick()
-    quickTools.took('a', 'look', 100)
-    for (let n = 1; n < MEASURED; n += 1) quickTools.took('a', 'look', 1)
+    run(quickTools, 'look', { ms: 100 })
+    for (let n = 1; n < MEASURED; n += 1) run(quickTools, 'look', { ms: 1 })
     expect(quickTools.isQuick('a', 'look')).toBe(false)
-    quickTools.took('a', 'look', 1)
+    run(quickTools, 'look', { ms: 1 })
+    expect(quickTools.isQuick('a', 'look')).toBe(true)
+    quickTools.wasSlow('a', 'look')
+    expect(quickTools.isQuick('a', 'look')).toBe(false)
+  })
+
+  it('a tool is as quick on a busy machine: time in which the process could not run does not count', () => {
+    const { quickTools } = quick()
+    run(quickTools, 'look', { ms: 50, busyMs: 5_000 })
+    expect(quickTools.isQuick('a', 'look')).toBe(true)
+  })
+
+  it('a body that is stopped early says nothing about its tool', () => {
+    const { quickTools } = quick()
+    run(quickTools, 'look', { ms: 100, isStopped: true })
     expect(quickTools.isQuick('a', 'look')).toBe(true)
   })
 })

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { type ApprovalRows, projectApproval } from '../../../src/store/project/approvals.ts'
-import type { TurnCall } from '../../../src/session/past/calls.ts'
+import type { TurnCall } from '../../../src/session/past/call-status.ts'
 
 const CALL = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }
 const requested = (digest: string): EventBody => ({ type: 'approval_requested', ...CALL, digest, expiresAt: 9_000, onExpiry: 'deny' })

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { LogEntry, Watermark } from '../../../src/session/events.ts'
 import type { SliceSnapshot } from '../../../src/session/slices/slices.ts'
 import { StoreError } from '../../../src/store/errors.ts'
-import type { Executor } from '../../../src/worker/orchestrator/executors/executors.ts'
+import type { Executor } from '../../../src/worker/orchestrator/executors/executor-state.ts'
 import { snapshotsInto } from '../../../src/worker/orchestrator/slice-snapshots.ts'
 
 const target = { sessionId: 's', epoch: 'e', executionId: 'x', watermark: { seq: 9, digest: 'd9' } }

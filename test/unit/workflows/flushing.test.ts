@@ -6,7 +6,7 @@ import type { Journal } from '../../../src/workflows/journal.ts'
 import { startFlushing } from '../../../src/workflows/flushing.ts'
 
 const server = vi.hoisted(() => ({ flush: undefined as unknown as (input: unknown) => Promise<{ seq: number }> }))
-vi.mock('../../../src/workflows/activities.ts', () => ({ flush: (input: unknown) => server.flush(input) }))
+vi.mock('../../../src/workflows/scheduling.ts', () => ({ flush: (input: unknown) => server.flush(input) }))
 vi.mock('@temporalio/workflow', async (original) => ({
   ...(await original<typeof workflow>()),
   // Outside a workflow there is no scope to run in: what matters here is that there is a promise in between.

@@ -2,7 +2,7 @@
 import { ActivityFailure, ApplicationFailure, TimeoutFailure, type TimeoutType } from '@temporalio/common'
 import { describe, expect, it } from 'vitest'
 import { Undecodable } from '../../../src/session/protocol/undecodable.ts'
-import { answerIn, whyLost } from '../../../src/workflows/activities.ts'
+import { answerIn, whyLost } from '../../../src/workflows/lost-activity.ts'
 
 const report = (begun: unknown) => ({ attempt: 2, begun, failed: [], worker: 'host:1' })
 

@@ -4,7 +4,7 @@ import { type JobOrder, type JobSubject, type ModelAnswer, nameOfSubject } from 
 import { type AttemptReport, hasDiedTooOften, noAttempts, tallied } from '../../../session/attempts.ts'
 import { type Cost, costOfUsage } from '../../../session/spending/spend.ts'
 import { brokenCost } from '../../../session/spending/reservation.ts'
-import type { AssignmentEnd, Executor } from './executors.ts'
+import type { AssignmentEnd, Executor } from './executor-state.ts'
 import { deadAttempt } from './failures.ts'
 
 /** Returns the order, with the answer if its executor has handed one over. */

@@ -2,7 +2,7 @@
 import type { EventsInput } from '../../../calls/activities.ts'
 import type { EventLog } from '../../../activities/needs.ts'
 import type { EventsAlong, JobOrder } from '../../../calls/jobs.ts'
-import { type Executor, viewKey } from './executors.ts'
+import { type Executor, viewKey } from './executor-state.ts'
 
 /** The events to send along with a job to this executor. */
 export type EventsFor = (executor: Executor, order: JobOrder) => EventsAlong | undefined

@@ -16,7 +16,7 @@ import {
   noteMessage,
   takesJobs,
   viewKey,
-} from './executors.ts'
+} from './executor-state.ts'
 import type { DeltaWriter } from '../delta-writer.ts'
 import type { EventsFor } from './events-along.ts'
 import type { MeasuredJobs } from '../telemetry/measure-jobs.ts'

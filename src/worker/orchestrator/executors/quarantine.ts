@@ -3,7 +3,7 @@ import type { JobOrder } from '../../../calls/jobs.ts'
 import { MAX_DEATHS } from '../../../session/attempts.ts'
 import { doubled } from '../../../session/backoff.ts'
 import { countDeaths } from './deaths.ts'
-import { type Executor, takesJobs } from './executors.ts'
+import { type Executor, takesJobs } from './executor-state.ts'
 import { steadyNow } from '../../steady-clock.ts'
 
 /** Deaths after which work is a suspect. One death says little, because everything that shared the process died with it. */

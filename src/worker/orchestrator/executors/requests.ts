@@ -5,7 +5,7 @@ import type { SessionReader } from '../../../activities/session-reader.ts'
 import { AttemptLost } from '../../../calls/errors.ts'
 import { PawlError } from '../../../session/errors.ts'
 import type { Ask, Answers, FromExecutor } from '../../protocol.ts'
-import type { Executor } from './executors.ts'
+import type { Executor } from './executor-state.ts'
 import type { GateKeeper } from '../rate-gates/gate-keeper.ts'
 
 /** Answers one request of an executor. Never rejects. */

@@ -2,7 +2,7 @@
 // here.
 import type { Logger } from '../../../agent/tool.ts'
 import type { Store } from '../../../store/store.ts'
-import type { Executor } from '../executors/executors.ts'
+import type { Executor } from '../executors/executor-state.ts'
 import { PROBE_EVERY_MS, rateGates } from './rate-gates.ts'
 
 /** How often gates that are not open are checked. */

@@ -4,7 +4,7 @@ import type { AskModelInput, CallModelResult, ExecuteToolInput, ExecuteToolResul
 import { type JobOrder, nameOfSubject, type TimedRequest } from '../../../calls/jobs.ts'
 import type { Labels } from '../../../telemetry/instruments.ts'
 import { modelLabels } from '../../../telemetry/measure.ts'
-import type { Assignment, AssignmentEnd, Executor } from '../executors/executors.ts'
+import type { Assignment, AssignmentEnd, Executor } from '../executors/executor-state.ts'
 import type { Recorder } from './meters.ts'
 import { steadyNow } from '../../steady-clock.ts'
 

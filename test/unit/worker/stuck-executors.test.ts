@@ -1,6 +1,6 @@
 // The watch over executors: which ones are ended and why, and that none is ended because the watch itself was paused.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { startWatch } from '../../../src/worker/orchestrator/executors/watch.ts'
+import { startWatch } from '../../../src/worker/orchestrator/executors/stuck-executors.ts'
 import { type Crew, order, type Played, settled, startCrew } from './support/crew.ts'
 import { pause } from './support/pause.ts'
 

@@ -2,7 +2,7 @@
 // call is verified.
 import { OVERDUE_GRACE_MS } from '../../../session/overdue.ts'
 import { startPeriodicCheck } from '../../periodic-check.ts'
-import { type Executor, FROZEN_MS } from './executors.ts'
+import { type Executor, FROZEN_MS } from './executor-state.ts'
 import type { Pool } from './pool.ts'
 
 const WATCH_EVERY_MS = 500

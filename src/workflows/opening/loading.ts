@@ -6,8 +6,8 @@ import type { RecoverRequest, UnopenedState } from '../../session/protocol/proto
 import type { SessionError } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { Undecodable } from '../../session/protocol/undecodable.ts'
-import { whyLost } from '../activities.ts'
-import { refuse } from '../open-session.ts'
+import { whyLost } from '../lost-activity.ts'
+import { refuse } from '../session-parts.ts'
 
 /** The wait before an activity that failed permanently is rescheduled. The activity's own waits leave no history. */
 const FIRST_PAUSE_MS = 10_000

@@ -1,6 +1,6 @@
 // Waits until the session of an execution is open.
 import { CancellationScope, condition, currentUpdateInfo, sleep } from '@temporalio/workflow'
-import { refuse, type Session } from '../open-session.ts'
+import { refuse, type Session } from '../session-parts.ts'
 import type { CurrentExecution } from '../signals.ts'
 
 /** The session, if it is open and no earlier update must be carried out first. */

@@ -2,7 +2,7 @@
 import { leavesByItself } from '../../../src/session/recovery/recovery.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { watchRun } from '../../../src/client/session/run-watch.ts'
+import { watchRun } from '../../../src/client/session/run-outcome.ts'
 import type { SettledRun } from '../../../src/client/types.ts'
 import { textOf } from '../../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'

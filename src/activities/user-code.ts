@@ -172,7 +172,7 @@ function count(earlier: Earlier): CountedAttempt {
   return countAttempt(Context.current().info, earlier)
 }
 
-/** An activity that only asks a question counts no attempts. Temporal retries it. */
+/** An activity that only asks a question counts no attempts. After a death, Temporal repeats it, or for `verify` the workflow does. */
 function question(): CountedAttempt['attempt'] {
   return { number: 1, failed: [], failures: 0 }
 }

@@ -1,21 +1,9 @@
-// How the workflow schedules activities: timeouts, retry policies, and the meaning of their failures.
-import {
-  ActivityCancellationType,
-  ActivityFailure,
-  ApplicationFailure,
-  CancelledFailure,
-  proxyActivities,
-  TimeoutFailure,
-  type ActivityOptions,
-  workflowInfo,
-} from '@temporalio/workflow'
+// How the workflow schedules activities: timeouts and retry policies.
+import { ActivityCancellationType, proxyActivities, type ActivityOptions, workflowInfo } from '@temporalio/workflow'
 import type { OwnActivity, PawlActivities } from '../calls/activities.ts'
-import { type DeathReport, MAX_DEATHS, MAX_UNREPORTED, readReport, type ThrownDetails } from '../session/attempts.ts'
+import { MAX_DEATHS, MAX_UNREPORTED } from '../session/attempts.ts'
 import type { Resolution } from '../session/call-facts.ts'
 import { ownTaskQueue } from '../session/protocol/protocol.ts'
-import { Undecodable } from '../session/protocol/undecodable.ts'
-import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
-import { EndedBefore } from './inherited.ts'
 
 /** How much longer than its timeout an attempt may last, because a process with a blocked event loop is killed only after a minute. */
 const FREEZE_ALLOWANCE_MS = 120_000
@@ -129,86 +117,4 @@ function own<A extends OwnActivity>(activity: A, options: ActivityOptions): OwnA
     return (activities[activity] as (given: never) => unknown)(input)
   }
   return act as OwnActivities[A]
-}
-
-/** Why an activity has no result. */
-export type LostActivity =
-  /** Cancelled before it could begin. */
-  | { how: 'cancelled' }
-  /** No worker started it, or only one that does not know it, so no body was entered. */
-  | { how: 'not_begun'; message: string }
-  /** Its worker died (`confirmed`: a supervisor saw it) or stopped responding. `begun`: whether a body may have been entered. */
-  | { how: 'died'; confirmed: boolean; begun: boolean; report: DeathReport | undefined; message: string; failureClass: string }
-  /** The wrapper itself failed. */
-  | { how: 'failed'; message: string; failureClass: string }
-
-/** Reads the failure of an activity; rethrows any other error. */
-export function whyLost(error: unknown): LostActivity {
-  if (error instanceof CancelledFailure) return { how: 'cancelled' }
-  if (error instanceof EndedBefore) {
-    return { how: 'died', confirmed: false, begun: true, report: undefined, message: error.message, failureClass: error.name }
-  }
-  if (error instanceof UndecodableAnswer) return { how: 'failed', message: error.message, failureClass: error.name }
-  if (!(error instanceof ActivityFailure)) throw error
-  const { cause } = error
-  if (cause instanceof CancelledFailure) return { how: 'cancelled' }
-  if (cause instanceof TimeoutFailure) {
-    const { report, begun } = readReport(cause.lastHeartbeatDetails)
-    return {
-      how: 'died',
-      confirmed: false,
-      begun,
-      report: report && { ...report, cause: 'crash' },
-      message: `The worker stopped sending heartbeats (${cause.timeoutType ?? 'timeout'}).`,
-      failureClass: cause.timeoutType === 'HEARTBEAT' ? 'HeartbeatTimeout' : 'Timeout',
-    }
-  }
-  if (cause instanceof ApplicationFailure && cause.type === 'WorkerDied') {
-    const { report, begun } = readReport(cause.details?.[0])
-    return {
-      how: 'died',
-      confirmed: true,
-      begun,
-      report: report && { cause: 'crash', ...report },
-      message: cause.message,
-      failureClass: 'WorkerDied',
-    }
-  }
-  const thrown = thrownIn(cause)
-  const message = cutText(thrown.message ?? cause?.message ?? error.message, TEXT_BYTES.reason)
-  if (cause instanceof ApplicationFailure && cause.type === 'NotFoundError') return { how: 'not_begun', message }
-  const type = cause instanceof ApplicationFailure ? cause.type : undefined
-  return { how: 'failed', message, failureClass: thrown.class ?? type ?? 'Error' }
-}
-
-/** The error of an attempt, if its failure carries one. */
-function thrownIn(cause: Error | undefined): Partial<ThrownDetails> {
-  const given = (cause instanceof ApplicationFailure && (cause.details?.[0] as { [K in keyof ThrownDetails]?: unknown } | undefined)) || {}
-  return {
-    ...(typeof given.class === 'string' && { class: given.class }),
-    ...(typeof given.message === 'string' && { message: given.message }),
-  }
-}
-
-/** This worker's payload converter cannot decode an activity's result. Repeating the activity could repeat an effect. */
-class UndecodableAnswer extends Error {
-  override readonly name = 'UndecodableAnswer'
-}
-
-/** The activity's result. Synchronous, because another promise would change the order of a task's commands. @throws UndecodableAnswer. */
-export function answerIn<T>(result: T): T {
-  const given: unknown = result
-  if (given instanceof Undecodable) throw new UndecodableAnswer(`The activity's result cannot be decoded: ${given.reason}.`)
-  return result
-}
-
-/** Waits. Returns true if an interrupt ended the wait. */
-export async function interruptedWhile(wait: Promise<void>): Promise<boolean> {
-  try {
-    await wait
-    return false
-  } catch (error) {
-    if (whyLost(error).how === 'cancelled') return true
-    throw error
-  }
 }
