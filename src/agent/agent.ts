@@ -191,15 +191,15 @@ export interface Agent<C = any, N extends string = string, O = unknown, S = any>
   readonly checkpoint: CheckpointPolicy
   /** When pawl recovers a failed run without a person. */
   readonly recovery: RecoveryPolicy
-  /** How the model keeps a plan; absent: it does not keep one. */
+  /** How the model keeps a plan; absent if it does not keep one. */
   readonly plan?: PlanPolicy
   /** The blocks of its memory, in the order of their declaration. */
   readonly memory: readonly MemoryLimit[]
-  /** When pawl summarises its conversations; absent: never. */
+  /** When pawl summarises its conversations; absent if it never does. */
   readonly compaction?: AgentCompaction
   /** Schema of a session's context. */
   readonly context?: StandardSchemaV1<C>
-  /** What a run must output; absent: any final answer ends the run. */
+  /** What a run must output; absent if any final answer ends the run. */
   readonly output?: OutputPolicy
   /** For the compiler only: the context that a session must have, what its runs output, and the services that its worker must have. */
   readonly types?: { readonly takes: (context: C) => void; readonly output: O; readonly needs: (given: { services: S }) => void }

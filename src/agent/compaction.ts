@@ -52,9 +52,9 @@ export interface CompactionOptions<C = any, S = any, L = any> {
 
 /** The compaction option, completed. */
 export interface AgentCompaction extends CompactionPolicy {
-  /** The model that writes the summaries; absent: the agent's. */
+  /** The model that writes the summaries; absent if it is the agent's own. */
   readonly model?: ModelChoice
-  /** The function that writes the summaries; absent: pawl asks the model. */
+  /** The function that writes the summaries; absent if pawl asks the model. */
   readonly summarise?: Summarise
 }
 

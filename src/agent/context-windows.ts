@@ -9,8 +9,8 @@ interface ModelWindow {
 }
 
 /**
- * As published by the providers by 2026-11-25. For a model with several windows, this is the one that every account has. A model that is
- * not listed must declare its own window.
+ * The context windows that the providers had published by 2026-11-25. For a model with several windows, this is the one that every account
+ * has. A model that is not listed must declare its own window.
  */
 const KNOWN: readonly ModelWindow[] = [
   {

@@ -113,9 +113,9 @@ export interface HookOptions<E extends HookEvent = HookEvent, T extends ContextT
 export interface Hook<N extends ToolNeeds = any> {
   /** When it runs. */
   readonly on: HookEvent
-  /** Its name; absent: the agent names it. */
+  /** Its name; absent if the agent names it. */
   readonly name?: string
-  /** The tools for whose calls it runs; empty: all. */
+  /** The tools for whose calls it runs; empty for all tools. */
   readonly tools: readonly (string | RegExp)[]
   /** How many milliseconds it may take. */
   readonly timeoutMs: number

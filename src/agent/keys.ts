@@ -42,7 +42,7 @@ export function idempotencyKeyOf(
 /** Tool names contain no colon, so two tools never have the same key. */
 function ownKey(tool: string, key: unknown): string {
   if (typeof key === 'string' && key !== '' && key.length <= MAX_KEY) return `${tool}:${key}`
-  // It may reject, and no other code handles that.
+  // The promise may reject, and no other code handles that.
   if (key instanceof Promise) key.catch(() => undefined)
   throw new RangeError(`The idempotency function of tool "${tool}" must return a string of 1 to 1,000 characters; fix the function.`)
 }

@@ -22,14 +22,14 @@ export interface ModelRequest {
   messages: Message[]
   /**
    * How many blocks at the end of the last message change from call to call, namely the agent's sections. Put a prompt-cache breakpoint
-   * before them. Absent: none.
+   * before them. Absent if there are none.
    */
   volatileBlocks?: number
   /** The tools that the model may call. */
   tools: ToolDefinition[]
-  /** `compaction`: the request asks for a summary of part of the conversation, its only message. Absent: it is a turn of the agent. */
+  /** `compaction`: the request asks for a summary of part of the conversation, its only message. Absent for a turn of the agent. */
   purpose?: 'compaction'
-  /** Upper bound of output tokens, thinking included; absent: the model's own default. Budgets rely on it. */
+  /** Upper bound of output tokens, thinking included; absent for the model's own default. Budgets rely on it. */
   maxTokens?: number
   /** The session's id. */
   sessionId: string

@@ -1,4 +1,4 @@
-// What a provider refuses in the tools of every request. pawl refuses it when the agent is declared, not only at its first model call.
+// Rules of providers for the tools of every request. pawl checks them when the agent is declared, not only at its first model call.
 import type { JsonObject } from '../session/json.ts'
 import { isObject } from '../session/json.ts'
 import type { ModelChoice } from './model-choice.ts'

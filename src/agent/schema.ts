@@ -28,7 +28,10 @@ function parsesAsync<V>(schema: StandardSchemaV1<unknown, V>): schema is z.ZodTy
   return schema['~standard'].vendor === 'zod' && 'safeParseAsync' in schema
 }
 
-/** Checks a value with a schema that must not be asynchronous. @throws what is wrong with the value, or that the schema is asynchronous. */
+/**
+ * Checks a value with a schema that must not be asynchronous.
+ * @throws an error that says what is wrong with the value, or that the schema is asynchronous.
+ */
 export function checkNow<V>(schema: StandardSchemaV1<unknown, V>, value: unknown): V {
   const result = schema['~standard'].validate(value)
   if (result instanceof Promise) {

@@ -128,7 +128,7 @@ export interface ApprovalContext<C = Json, S = AnyServices, L = AnySlices> exten
  */
 export type ApprovalNeed = boolean | string | { deny: string }
 
-/** What `verify` returns; `'unknown'`: it cannot tell. */
+/** What `verify` returns; `'unknown'` means that it cannot tell. */
 export type Verdict<R> = { happened: true; result: R } | { happened: false } | { happened: 'unknown' }
 
 /**
@@ -183,7 +183,7 @@ export interface BasicToolOptions<
    * receives, must be an object.
    */
   input: S
-  /** What the tool does to the world. Required: pawl never guesses what may be repeated. */
+  /** How the tool affects the outside world. Required: pawl never guesses what may be repeated. */
   effect: E
   /**
    * The body. `'client'`: no worker runs it; the call waits for `session.answer(callId, result)`, for at most `timeout` (default: no
@@ -193,9 +193,9 @@ export interface BasicToolOptions<
     | 'client'
     | ((input: StandardSchemaV1.InferOutput<S>, ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>) => R | Promise<R>)
   /**
-   * Schema of what `execute` returns, or what a client answers. A `read` whose result does not match fails. For any other tool, the effect
-   * has already happened, so the model receives the result with a note on what is wrong. pawl records the value as is, without the schema's
-   * transforms. Default: any JSON.
+   * Schema of the value that `execute` returns, or that a client answers with. A `read` whose result does not match fails. For any other
+   * tool, the effect has already happened, so the model receives the result with a note on what is wrong. pawl records the value as is,
+   * without the schema's transforms. Default: any JSON.
    */
   output?: O
   /**
@@ -319,7 +319,7 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   readonly name: string
   /** What it does, as described to the model. */
   readonly description: string
-  /** What it does to the world. */
+  /** How it affects the outside world. */
   readonly effect: Effect
   /** Schema of the input. */
   readonly input: StandardSchemaV1
@@ -335,7 +335,7 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   readonly idempotency: Idempotency<unknown>
   /** Schema of the result. */
   readonly output?: StandardSchemaV1
-  /** When a call needs a person's approval. Absent: never. */
+  /** When a call needs a person's approval; absent if it never does. */
   readonly approval?: ToolApproval
   /** What happens to a call whose outcome stays unknown. */
   readonly onUnknown: 'ask' | 'tell_model'
@@ -345,9 +345,11 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   readonly verifyTimeoutMs: number
   /** How many times pawl retries a `verify` that threw. */
   readonly verifyRetries: number
-  /** Whether calls may run as part of the model call that requests them, if the tool is quick. Absent: they may, if it is a `read`. */
+  /**
+   * Whether calls may run as part of the model call that requests them, if the tool is quick. If absent, they may if the tool is a `read`.
+   */
   readonly quick?: boolean
-  /** The body. Absent: a client answers the call. */
+  /** The body; absent if a client answers the call. */
   execute?(input: unknown, ctx: ToolContext): unknown
   /** Present for a client tool: how many milliseconds a call waits for its answer. */
   readonly client?: { readonly timeoutMs?: number }

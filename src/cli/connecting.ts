@@ -111,7 +111,7 @@ export async function onDeployment<T>(options: DeploymentOptions, work: (pawl: P
   }
 }
 
-/** Opens what administers the side store alone, without Temporal; runs `work` and closes it. */
+/** Opens an administrative interface that needs only the side store, not Temporal; runs `work` and closes it. */
 export async function onStoreAlone<A extends { close(): Promise<void> }, T>(
   options: DeploymentOptions,
   open: (store: QueriesOptions) => A,

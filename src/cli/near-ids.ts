@@ -3,7 +3,7 @@ import type { StoreQueries } from '../client/queries/queries.ts'
 import { PawlError } from '../session/errors.ts'
 import { CliError } from './errors.ts'
 
-/** With more differences, it is a different id. */
+/** An id with more differences is not suggested. */
 const MAX_TYPOS = 2
 const MAX_NAMED = 3
 

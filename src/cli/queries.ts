@@ -1,4 +1,4 @@
-// Shared by the commands that query the side store: finding it, paging, and output.
+// What the commands that query the side store share: finding it, paging, and output.
 import { Command, Option } from 'commander'
 import type { StoreQueries } from '../client/queries/queries.ts'
 import type { Erasure } from '../store/read/lists/erasure.ts'
@@ -40,7 +40,7 @@ export interface SessionCommandOptions {
 /** Adds an optional session: `pawl tools <session>`. */
 export function withSession(command: Command): Command {
   return command.argument('[session]', "the session's id (default: all sessions)").addOption(
-    // The older spelling of the argument.
+    // The older form of the argument.
     new Option('--session <id>', 'the same as the argument').hideHelp(),
   )
 }

@@ -9,7 +9,7 @@ export interface RequestFlags extends DeploymentOptions {
   json?: true
 }
 
-/** Options of those that record who requests the change. */
+/** Options of the commands that record who requests the change. */
 export interface ChangeFlags extends RequestFlags {
   by: string
   reason?: string

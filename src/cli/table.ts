@@ -8,7 +8,7 @@ export interface Column<T> {
   of(row: T): string | number | Date | null
   /** Aligned to the right, for numbers. */
   right?: true
-  /** Never cut off: an id, which people copy, or what the table is about. */
+  /** Whether the column is never cut off, because it has an id, which people copy, or the subject of the table. */
   whole?: true
   /** Omitted if the table does not fit: the last optional column first. */
   optional?: true
@@ -19,7 +19,7 @@ export interface Column<T> {
 export interface TableOptions {
   /** The width in columns. Default: the terminal's; without a terminal, `COLUMNS` or 100. */
   width?: number
-  /** Nothing is cut off or left out, and times are exact. */
+  /** Whether to show everything: nothing is cut off or left out, and times are exact. */
   wide?: boolean | undefined
   /** Default: now. */
   now?: number
@@ -101,7 +101,7 @@ export function ageText(at: number, now = Date.now()): string {
   return at > now ? `in ${age}` : `${age} ago`
 }
 
-/** By the first word of a status: red needs a look, yellow waits, green is done. */
+/** Colours by the first word of a status: red needs attention, yellow is waiting, green is done. */
 const STYLES: Record<string, Style> = {
   ...styled('red', 'error', 'failed', 'unknown', 'fail', 'rejected', 'no'),
   ...styled('yellow', 'waiting', 'awaiting_approval', 'awaiting_answer', 'awaiting_resolution', 'interrupted', 'warn', 'denied', 'loading'),

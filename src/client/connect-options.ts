@@ -32,7 +32,7 @@ export interface ConnectOptions {
    * clear. A namespace that does not have the attributes is used without them. Default: true, but false if there are payload codecs.
    */
   searchAttributes?: boolean
-  /** Must be the same as the workers'. Not used with your own `Client`. Default: Temporal's. */
+  /** The data converter; it must be the same as the workers'. Not used with your own `Client`. Default: Temporal's. */
   dataConverter?: DataConverter
   /**
    * Logs when Postgres becomes unavailable and available again, events that a slice skipped, and sessions that do not use the context of a

@@ -35,7 +35,7 @@ export class RunInterruptedError extends PawlError {
  */
 export class RunFailedError extends PawlError {
   override readonly name = 'RunFailedError'
-  /** The run that failed; undefined: the session failed before a run. */
+  /** The run that failed; undefined if the session failed before a run. */
   readonly run: number | undefined
   /** Why it failed. */
   readonly reason: string
@@ -79,7 +79,7 @@ export class SessionNotFoundError extends PawlError {
   override readonly name = 'SessionNotFoundError'
   /** The id that was searched for. */
   readonly sessionId: string
-  /** When the session was erased, in milliseconds since 1970; undefined: it was not, or that is not known. */
+  /** When the session was erased, in milliseconds since 1970; undefined if it was not, or if that is not known. */
   readonly erasedAt: number | undefined
 
   /** `where`: the only place that was searched, if the session may exist elsewhere. */

@@ -76,7 +76,7 @@ export class Pawl implements Queries, Upkeep {
     const found = namesTemporal(options) ? {} : await findDevDeployment()
     const { taskQueue = found.taskQueue ?? DEFAULT_TASK_QUEUE, onWait: tell } = options
     const postgres = options.postgres ?? process.env.DATABASE_URL ?? found.postgres
-    // Before the connection, because an invalid address makes this throw, and nothing may then stay open.
+    // Comes before the connection: an invalid address makes this throw, and that must not leave a connection open.
     const namespace = namespaceOf(options, found.temporal)
     const store = postgres ? openStore({ ...storeOptions(options), postgres, namespace }) : undefined
     const { client, close } = await temporalClient(options, found.temporal)

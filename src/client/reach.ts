@@ -10,7 +10,7 @@ const NO_SESSION = '-'
 interface Reach {
   /** Whether the Temporal server answers: without it, nothing works. */
   temporal: boolean
-  /** Whether the side store answers: without it, sessions continue but lists fail; null: none is configured. */
+  /** Whether the side store answers: without it, sessions continue but lists fail; null if none is configured. */
   store: boolean | null
 }
 

@@ -273,7 +273,7 @@ export interface Decision {
 export interface SliceMoment<V = unknown> {
   /** The value. */
   value: V
-  /** The checkpoint's version; null: the newest event. */
+  /** The checkpoint's version; null for the newest event. */
   checkpoint: number | null
   /** The `seq` of the last event folded into it. */
   seq: number
@@ -333,7 +333,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    */
   messages(): Promise<MessageRow[]>
   /**
-   * The current plan, or the one at a checkpoint (by its version); null: there is none. Requires an agent with the option `plan`.
+   * The current plan, or the one at a checkpoint (by its version); null if there is none. Requires an agent with the option `plan`.
    * @throws RequestRefusedError `checkpoint_not_found`, `events_gone`; InvalidOptionError `invalid_option`; SessionNotFoundError
    * `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
@@ -363,7 +363,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   messagesUpTo(target: Target): Promise<MessageRow[]>
   /**
    * A value that an event refers to by `blob.sha256`, as JSON text: a message's content, or `{ value, content }` of a tool result.
-   * Null: it is not, or no longer, in the side store. @throws StoreError `no_store`, `store_unavailable`.
+   * Null if it is not, or no longer, in the side store. @throws StoreError `no_store`, `store_unavailable`.
    */
   blob(sha256: string): Promise<string | null>
   /**

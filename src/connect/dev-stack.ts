@@ -105,7 +105,7 @@ async function findAbove(folder: string): Promise<DevStack | undefined> {
   return nearest(folder, async (dataDir) => ((await isOurs(join(dataDir, FILE))) ? ((await findRunning(dataDir)) ?? undefined) : undefined))
 }
 
-/** What is found first in the data folders of a folder and of those above it. */
+/** The first result among the data folders of `folder` and the folders above it. */
 async function nearest<T>(folder: string, find: (dataDir: string) => Promise<T | undefined>): Promise<T | undefined> {
   for (let at = resolve(folder); ; at = dirname(at)) {
     const found = await find(join(at, DATA_FOLDER))

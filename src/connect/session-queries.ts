@@ -45,7 +45,7 @@ export async function queryState(client: Client, sessionId: string, timeoutMs: n
   return state
 }
 
-/** The same, with what calls wait for that the state does not say. */
+/** The same, plus what its calls wait for, which the state does not include. */
 export function queryLiveState(client: Client, sessionId: string, timeoutMs: number): Promise<LiveState | UnopenedState> {
   return ask(client, { sessionId }, [QUERIES.state], timeoutMs)
 }

@@ -115,7 +115,7 @@ export async function noTemporal(address: string, cause: unknown): Promise<Conne
   return new ConnectError('no_temporal', text, { cause })
 }
 
-/** In production, another server than the one that is meant would lose no message, but answer none. */
+/** pawl suggests a dev server only for a local address: in production, it would lose no messages, but would never answer them. */
 const isLoopback = (address: string): boolean => /^(?:127\.|localhost:|\[::1\])/.test(address)
 
 async function unansweredText(address: string): Promise<string> {

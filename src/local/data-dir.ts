@@ -8,7 +8,7 @@ import { reasonOf, StackError } from './errors.ts'
 /** A folder for a stack's data. */
 export interface DataDir {
   path: string
-  /** `fresh`: a new folder, removed at the end. */
+  /** `fresh`: a new folder, which is removed at the end. */
   kind: 'fresh' | 'kept'
 }
 

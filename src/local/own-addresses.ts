@@ -7,7 +7,7 @@ import { lockOwner } from './keeper/lock.ts'
 import { accepts } from './ports.ts'
 import type { Say } from './progress.ts'
 
-/** Longer than a keeper takes to stop its servers. */
+/** This is longer than a keeper takes to stop its servers. */
 const PATIENCE_MS = 15_000
 
 /**

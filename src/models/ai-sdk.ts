@@ -68,7 +68,10 @@ async function callOf(model: LanguageModel, options: AiSdkOptions, request: Mode
   }
 }
 
-/** Anthropic's models answer calls whose answer did not begin with thinking only if the thinking budget is off. */
+/**
+ * The settings without a thinking budget. After calls in an answer that did not begin with thinking, Anthropic's models accept the results
+ * only if the budget is off.
+ */
 function withoutBudget({ provider }: LanguageModel, settings: LanguageModelSettings): LanguageModelSettings {
   const [owner = ''] = provider.split('.')
   const { providerOptions = {} } = settings

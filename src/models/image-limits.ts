@@ -15,17 +15,17 @@ export interface ImageLimits {
   maxImages: number
   /** A request with more images than `above` may have only images whose sides are at most `maxSide`. */
   many?: { above: number; maxSide: number }
-  /** Whether the provider refuses images by `http:`. */
+  /** Whether the provider refuses `http:` URLs of images. */
   httpsOnly: boolean
 }
 
 const MB = 1024 * 1024
 const ALL: readonly MediaType[] = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
 
-/** Windows up to this one have the lower limit of images. */
+/** Models whose context window is at most this large have the lower limit on images. */
 const SMALL_WINDOW = 200_000
 
-/** Anthropic's: 5 MB of base64 and 8,000 pixels an image, 2,000 pixels above 20 images, 32 MB a request. */
+/** Anthropic's limits: 5 MB of base64 and 8,000 pixels per image, 2,000 pixels above 20 images, 32 MB per request. */
 export function anthropicImages(contextWindow: number | undefined): ImageLimits {
   return {
     mediaTypes: ALL,
@@ -38,7 +38,7 @@ export function anthropicImages(contextWindow: number | undefined): ImageLimits 
   }
 }
 
-/** OpenAI's: 50 MB and 500 images a request. */
+/** OpenAI's limits: 50 MB and 500 images per request. */
 const OPENAI: ImageLimits = {
   mediaTypes: ALL,
   maxChars: 20 * MB,
@@ -48,7 +48,7 @@ const OPENAI: ImageLimits = {
   httpsOnly: false,
 }
 
-/** Google's: no GIF, and 20 MB a request with inline data. */
+/** Google's limits: no GIF, and 20 MB per request with inline data. */
 const GOOGLE: ImageLimits = {
   mediaTypes: ['image/jpeg', 'image/png', 'image/webp'],
   maxChars: 14 * MB,

@@ -20,7 +20,7 @@ export function guardSilence(outer: AbortSignal, ms: number): SilenceGuard {
     controller.abort()
   }
   let timer = setTimeout(onSilence, ms)
-  // Not AbortSignal.any: the outer signal may live long, and must not accumulate listeners.
+  // This does not use AbortSignal.any, because the outer signal may live long and must not accumulate listeners.
   if (outer.aborted) onOuter()
   else outer.addEventListener('abort', onOuter, { once: true })
   return {

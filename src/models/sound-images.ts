@@ -13,7 +13,7 @@ interface SendableImage {
   sent: ImageBlock
   /** Characters of base64. */
   chars: number
-  /** The longest side, in pixels; 0: unknown. */
+  /** The longest side, in pixels; 0 if unknown. */
   side: number
 }
 
@@ -80,8 +80,8 @@ function checkImage(given: ImageBlock, { mediaTypes, maxChars, maxSide, httpsOnl
 }
 
 /**
- * Omits images in groups of this many, and bytes in portions. If each new image removed one old image, the beginning of the request would
- * change with every call, and no prompt cache could serve it.
+ * How many images are omitted at a time; bytes are omitted in portions, too. If each new image removed one old image, the beginning of the
+ * request would change with every call, and no prompt cache could serve it.
  */
 const GROUP = 10
 const PORTION = 4 * 1024 * 1024

@@ -17,8 +17,8 @@ export interface Access {
   scopes: readonly Scope[]
   /**
    * The tenant whose sessions the caller sees and starts, such as `acme`: 1 to 100 of `[A-Za-z0-9._@-]`, or several parts joined by `:`,
-   * such as `acme:ann`. Ids of its sessions begin with the tenant and `:`. Other sessions do not exist for the caller. Absent: all
-   * sessions; undefined is refused.
+   * such as `acme:ann`. Ids of its sessions begin with the tenant and `:`. Other sessions do not exist for the caller. If absent, the
+   * caller sees all sessions; an explicit undefined is refused.
    */
   tenant?: string
   /**
@@ -28,13 +28,13 @@ export interface Access {
   context?: JsonObject
 }
 
-/** Identifies the caller of a request. null or undefined: the caller is unknown, and the request is refused. */
+/** Identifies the caller of a request. If it returns null or undefined, the caller is unknown, and the request is refused. */
 export type Authorize = (request: Request) => Access | null | undefined | Promise<Access | null | undefined>
 
 const ACCESS = options({
   identity: where<string>((value) => typeof value === 'string' && value !== '' && value.length <= 200, 'text of 1 to 200 characters'),
   scopes: z.array(z.enum(SCOPES)),
-  // Without a tenant, an access is to all sessions, so a misspelt or undefined tenant is a mistake.
+  // Without a tenant, the caller has access to all sessions, so a misspelt or undefined tenant is a mistake.
   tenant: z.exactOptional(where<string>(isTenant, TENANT_RULE)),
   context: where<JsonObject>(isForcedContext, 'an object of at most 16,000 bytes of JSON').optional(),
 })
@@ -77,7 +77,7 @@ export function callerOf({ tenant = '', identity }: Pick<Access, 'tenant' | 'ide
   return `${tenant}\n${identity}`
 }
 
-/** The prefix of the ids of the caller's sessions; undefined: any id. */
+/** The prefix of the ids of the caller's sessions; undefined if any id is allowed. */
 export function prefixOf({ tenant }: Pick<Access, 'tenant'>): string | undefined {
   return tenant === undefined ? undefined : `${tenant}:`
 }

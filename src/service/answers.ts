@@ -67,7 +67,7 @@ interface ForkMade {
 
 /** The plan of a session. */
 interface SessionPlan {
-  /** Null: it has none. */
+  /** Null if the session has none. */
   plan: Plan | null
 }
 

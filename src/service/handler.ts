@@ -73,7 +73,10 @@ export interface HandlerOptions {
 
 /** A web handler: call it with a request. */
 export interface Handler {
-  /** Answers a request; never rejects. @throws InvalidOptionError `invalid_option` for anything else, such as Node's request. */
+  /**
+   * Answers a request; never rejects.
+   * @throws InvalidOptionError `invalid_option` for an argument that is not a `Request`, such as Node's own request object.
+   */
   (request: Request): Promise<Response>
   /**
    * Call it before the process ends. Streams end with a hint about when to reconnect, the handler opens no new ones, and `/ready` answers
@@ -164,7 +167,8 @@ export function createHandler(given: HandlerOptions): Handler {
   async function carryOut(route: Route, request: Request, pathParams: Record<string, string>): Promise<Response> {
     const access = await admit(request)
     requireScope(access, route.scope)
-    // Checked before the rest is read: for another tenant's session, the response does not even report a mistake in the request.
+    // The session is checked before the rest is read: for another tenant's session, the response does not even report a mistake in the
+    // request.
     if (pathParams.session !== undefined) requireSession(access, pathParams.session)
     const params = parsed(route.params ?? NOTHING, paramsOf(pathParams, route.params ?? NOTHING), 'path')
     const queryMembers = route.query ?? NOTHING
@@ -300,7 +304,7 @@ function refuseMethod(methods: readonly string[]): never {
 }
 
 function json(value: unknown, status: number): Response {
-  // Not for a shared cache: the response depends on the caller.
+  // A shared cache must not store the response, because it depends on the caller.
   const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
   if (status === 204) return new Response(null, { status })
   return new Response(JSON.stringify(value ?? {}), { status, headers })

@@ -32,7 +32,7 @@ function detailOf(issue: z.core.$ZodIssue, value: unknown): string {
   return valueAt(value, issue.path) === undefined ? 'is missing' : issue.message
 }
 
-/** Codes of issues with a value that is not what an alternative is about. */
+/** Codes of issues which show that a value is not of an alternative's kind at all. */
 const OTHER_VALUE = new Set<z.core.$ZodIssue['code']>(['invalid_type', 'invalid_value', 'invalid_union'])
 
 /** What is wrong within a value that nearly matches one of a union's alternatives, instead of saying that it matches none. */

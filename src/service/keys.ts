@@ -18,7 +18,7 @@ const MAX_KEYS = 10_000
 
 const MAX_UNKNOWN = 10_000
 
-/** A key that was never seen before waits up to this long if its address has sent many unknown ones. */
+/** A key that was never seen before waits up to this long if its address has sent many unknown keys. */
 const SUSPECT_PAUSE_MS = 1_000
 
 /**
@@ -85,7 +85,7 @@ function accessOf({ name, scopes, tenant, context }: ApiKey): Access {
   return { identity: `key:${name}`, scopes, ...(tenant !== null && { tenant }), ...(context !== null && { context }) }
 }
 
-/** Looks a key up; null: it is not valid. @throws ServiceError `rate_limited`; StoreError. */
+/** Looks a key up; null if it is not valid. @throws ServiceError `rate_limited`; StoreError. */
 type Lookup = (text: string) => Promise<ApiKey | null>
 
 const MAX_WAITING = 1_000

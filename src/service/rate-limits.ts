@@ -6,7 +6,7 @@ import { ServiceError } from './errors.ts'
 export interface RateLimits {
   /** The same `authorize` with the limits. A request counts once, however often its stream is checked again. */
   limited(authorize: Authorize): Authorize
-  /** Whether the request's address has used up its unknown credentials. They never cause a refusal of valid ones. */
+  /** Whether the request's address has used up its unknown credentials. This never causes valid credentials to be refused. */
   isSuspect(request: Request): Promise<boolean>
 }
 
@@ -14,7 +14,7 @@ const WINDOW_S = 60
 /** Refused credentials per minute from one address. */
 const MAX_REFUSALS = 60
 
-/** The limits: `perMinute` for a known caller (0: none). `addressOf`: the address that a request came from. */
+/** The limits: `perMinute` for a known caller (0 for no limit). `addressOf` returns the address that a request came from. */
 export function rateLimits(perMinute: number, addressOf: (request: Request) => string): RateLimits {
   const requests = new RateLimiterMemory({ points: Math.max(1, perMinute), duration: WINDOW_S })
   const refusals = new RateLimiterMemory({ points: MAX_REFUSALS, duration: WINDOW_S })
@@ -36,7 +36,7 @@ export function rateLimits(perMinute: number, addressOf: (request: Request) => s
   }
 }
 
-/** A client with one IPv6 address usually has all of its /64 network. */
+/** The network that counts as one address: a client with one IPv6 address usually has the whole /64 network. */
 function networkOf(address: string): string {
   if (!address.includes(':') || address.includes('.')) return address
   const [head = '', tail] = address.split('::')

@@ -23,7 +23,7 @@ interface WaitingRequest {
   begin(): void
 }
 
-/** A client that sends more than this at once does not wait for the answers. */
+/** The maximum number of waiting requests of one caller. A caller with more does not wait for its answers. */
 const MAX_WAITING = 1_000
 
 /** The memory, all of it free. */

@@ -20,13 +20,13 @@ export interface RouteCall<P, Q, B> {
   query: Q
   body: B
   streams: Streams
-  /** Agents that sessions may be started with; undefined: any. */
+  /** Agents that sessions may be started with; undefined if any is allowed. */
   agents: readonly string[] | undefined
   /** Which error texts chat pages receive. */
   errorTexts: ErrorTexts
   /** The handle of the session in the path or of another one. @throws SessionNotFoundError for one of another tenant. */
   session(id: string): SessionHandle
-  /** Checks that the caller may still read the session, or without an id, that the tenant is the same. @throws ServiceError. */
+  /** Checks that the caller may still read the session, or, without an id, that the tenant is unchanged. @throws ServiceError. */
   reauthorize(sessionId?: string): Promise<void>
 }
 
@@ -48,8 +48,8 @@ export interface RouteAnswer {
   status: 200 | 201 | 202 | 204
   description: string
   /**
-   * The schema of the body, or of each event of a stream; `typed`: the one that answers.ts has for the operation; absent: the response has
-   * no body.
+   * The schema of the body, or of each event of a stream; `typed`: the one that answers.ts has for the operation. Absent if the response
+   * has no body.
    */
   schema?: z.ZodType | 'typed'
   /** Default `application/json`. */

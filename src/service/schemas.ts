@@ -75,7 +75,7 @@ export const OPENING = {
   idleTimeout: duration.optional().describe('How long the session stays open without a message, at most 24 days. Default 24h.'),
 }
 
-/** The order of the session's steps among others; not for the routes of chat pages. */
+/** The priority of the session's steps over those of other sessions; not for the routes of chat pages. */
 export const PRIORITY = {
   priority: z
     .strictObject({

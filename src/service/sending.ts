@@ -2,7 +2,7 @@
 
 const PIECE_BYTES = 64_000
 
-/** What happens to a response that is being sent. */
+/** Settings and callbacks for a response that is being sent. */
 export interface SendingOptions {
   /** Called once, when the response needs no more memory. */
   onEnd(): void

@@ -16,11 +16,11 @@ import { rateLimits } from './rate-limits.ts'
 /** Options of a server for clients with API keys. */
 export interface ServerOptions extends Omit<HandlerOptions, 'authorize'> {
   host: string
-  /** 0: any free port. */
+  /** 0 for any free port. */
   port: number
-  /** Origins whose pages may send requests: `https://app.example`; `*`: any. */
+  /** Origins whose pages may send requests: `https://app.example`, or `*` for any origin. */
   origins: readonly string[]
-  /** Requests per minute for each identity in its tenant; 0: no limit. */
+  /** Requests per minute for each identity in its tenant; 0 for no limit. */
   perMinute: number
   /** How long the server keeps accepting connections while it drains, so that load balancers can react, in milliseconds. */
   drainDelayMs: number
@@ -93,7 +93,7 @@ const NO_HTTP = new ServiceError(
   'The request could not be parsed as HTTP. Check the client, or a proxy between it and pawl.',
 )
 
-/** By Node's error codes. */
+/** Refusals by Node's error code. */
 const UNREADABLE: Readonly<Record<string, ServiceError>> = {
   HPE_HEADER_OVERFLOW: new ServiceError(
     'headers_too_large',

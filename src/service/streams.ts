@@ -6,7 +6,7 @@ import { type ProblemBody, problemOf, statusOf } from './problem.ts'
 
 /** One event of a stream. */
 export interface StreamItem {
-  /** A client can resume after this id; absent: it cannot resume here. */
+  /** A client can resume after this id; absent if it cannot resume here. */
   id?: string
   /** Its type. */
   event: string
@@ -63,11 +63,11 @@ export interface Streams {
   readonly draining: boolean
 }
 
-/** How long a client waits before it reconnects. After a drain, clients wait longer, and not all equally long. */
+/** How long a client waits before it reconnects. After a drain, clients wait longer, each for a different time. */
 const RETRY_MS = 2_000
 const DRAIN_RETRY_MS = 1_000
 const DRAIN_SPREAD_MS = 4_000
-/** Statuses with which `reauthorize` refuses. A limit or a failure says nothing about the caller. */
+/** Statuses that mean a refusal by `reauthorize`. A rate limit or a failure says nothing about the caller. */
 const REFUSALS: readonly number[] = [401, 403, 404]
 
 type End = (why: unknown, retryMs: number) => void
@@ -140,7 +140,7 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Map<En
     items.end()
   }
 
-  /** The next text of the stream, and whether it is the last; undefined: the client has disconnected. */
+  /** The next text of the stream, and whether it is the last; undefined if the client has disconnected. */
   async function next(): Promise<{ text: string; isLast: boolean } | undefined> {
     if (!last && !signal.aborted) await items.arrival(settings.keepAliveMs)
     if (signal.aborted) return undefined
@@ -237,7 +237,7 @@ function pulled(source: AsyncIterable<StreamItem | string>): PulledItems {
     wake: () => wake(),
     end() {
       wake()
-      // A `next` in progress ends by the signal; `return` would wait for it.
+      // The signal ends a `next` in progress; `return` would wait for it.
       if (!isAsking) void iterator.return?.().catch(() => undefined)
     },
   }
@@ -247,10 +247,10 @@ function pulled(source: AsyncIterable<StreamItem | string>): PulledItems {
 function checkAgain(source: StreamSource, settings: StreamSettings, signal: AbortSignal, end: End): () => void {
   let timer: NodeJS.Timeout | undefined
   let checkedAt = performance.now()
-  /** Each stream has its own, so that those of many callers do not end together. */
+  /** Each stream has its own limit, so that the streams of many callers do not end together. */
   const uncheckedMs = settings.uncheckedMs * between(1, 2)
 
-  /** At a random moment, so that streams that were opened together are not checked together. */
+  /** Checks at a random moment, so that streams that were opened together are not checked together. */
   function checkLater(): void {
     timer = setTimeout(() => void check(), settings.reauthorizeMs * between(0.5, 1))
     timer.unref?.()

@@ -17,19 +17,19 @@ import { whenOpened } from './when-opened.ts'
 
 /** Larger values are shown as a reference: the side store holds up to 20 MB of each. */
 export const MAX_VALUE_BYTES = 1_000_000
-/** An outline has some hundred bytes for each event. */
+/** An outline takes about a hundred bytes per event. */
 const MAX_EVENTS = 100_000
 /** A reader skips this many events that it does not need; beyond that, it begins again. */
 const MAX_SKIPPED = 200
 
-/** What a page or a stream needs of a session. */
+/** What a page or a stream needs from a session. */
 export interface ChatPast {
   outline: UiOutline
   /** Where contents are read, if the store has the session. */
   stored: StoredPast | undefined
 }
 
-/** What is read of a session: at least until the outline is enough. */
+/** What is read from a session: at least until the outline is enough. */
 interface PastRequest {
   isEnough(outline: UiOutline): boolean
   /** Only what comes before the place with which a page ended. */
@@ -60,7 +60,7 @@ export function pastFor(session: SessionHandle, from: UiCursor): Promise<ChatPas
   return whenOpened(() => readFor(session, from))
 }
 
-/** The same without waiting, for a stream that follows the session anyway; empty for a session that cannot be read now. */
+/** The same without waiting, for a stream that follows the session in any case; empty for a session that cannot be read now. */
 export async function knownPastFor(session: SessionHandle, from: UiCursor): Promise<ChatPast> {
   try {
     return await readFor(session, from)
@@ -159,7 +159,7 @@ export async function* contentsOf<R extends ToRead>(
 /** How many events are requested at a time. */
 const AT_ONCE = 100
 
-/** Reads these events, which are asked for in this order: from the store or, if that is unavailable, from the session. */
+/** Reads these events, which are requested in this order: from the store or, if that is unavailable, from the session. */
 function readerOf(session: SessionHandle, stored: StoredPast | undefined, seqs: readonly number[]) {
   const others = eventReader(session)
   const tail = new Map(stored?.tail.map((event) => [event.seq, event]))

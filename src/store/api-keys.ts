@@ -24,7 +24,7 @@ export interface StoredKeys {
   put(key: Omit<StoredKey, 'createdAt' | 'revokedAt' | 'revokedBy'>): Promise<StoredKey>
   /** Newest first. */
   list(): Promise<StoredKey[]>
-  /** Those that exist. */
+  /** The keys with these ids that exist. */
   find(ids: readonly string[]): Promise<StoredKey[]>
   /** Returns the revoked key, even if it was already revoked; null if no key has this id. */
   revoke(id: string, by: string | undefined): Promise<StoredKey | null>

@@ -28,7 +28,7 @@ export interface SessionFilter extends TimeSpan {
   status?: SessionStatus[]
   paused?: boolean
   agent?: string
-  /** Sessions that have all of these. */
+  /** Sessions that have all of these tags. */
   tags?: string[]
   /** Only sessions whose id begins with this. */
   idPrefix?: string
@@ -40,7 +40,7 @@ export interface InErrorFilter extends TimeSpan {
   /** Sessions whose error has one of these codes. */
   codes?: string[]
   agent?: string
-  /** Sessions that have all of these. */
+  /** Sessions that have all of these tags. */
   tags?: string[]
 }
 
@@ -101,7 +101,7 @@ export interface FailureFilter extends TimeSpan {
 export interface PendingFilter {
   kind?: PendingKind[]
   agent?: string
-  /** Of sessions that have all of these. */
+  /** Calls of sessions that have all of these tags. */
   tags?: string[]
   session?: string
   /** Only sessions whose id begins with this. */

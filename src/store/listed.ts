@@ -14,7 +14,7 @@ export interface ListedCompaction {
   turn: number
   /** When it was made. */
   at: Date
-  /** The last event that the summary replaces; 0: nothing is replaced, only results are shortened. */
+  /** The last event that the summary replaces; 0 if nothing is replaced, and only results are shortened. */
   upToSeq: number
   /** The summary of everything up to there. */
   summary: string
@@ -26,15 +26,15 @@ export interface ListedCompaction {
   window: number
   /** Whether the provider had refused the request. */
   forced: boolean
-  /** Bytes to which results of earlier calls were shortened; null: they were not shortened. */
+  /** Bytes to which results of earlier calls were shortened; null if they were not shortened. */
   resultBytes: number | null
-  /** The model that wrote the summary; null: pawl made no model call for it. */
+  /** The model that wrote the summary; null if pawl made no model call for it. */
   model: string | null
 }
 
 /** A session in a list. */
 export interface ListedSession extends SessionRow {
-  /** Its plan; null: it has none. */
+  /** Its plan; null if it has none. */
   plan: PlanProgress | null
   /** The session that it was forked from. */
   parent: string | null
@@ -46,7 +46,7 @@ export interface ListedSession extends SessionRow {
   provider: string | null
   /** Cost in US dollars; null without a known price. */
   usd: number | null
-  /** Version of the newest checkpoint; 0: none. */
+  /** Version of the newest checkpoint; 0 if there is none. */
   checkpoint: number
   /** Calls that wait for a person or a client. */
   waiting: number
@@ -72,9 +72,9 @@ export interface ListedMessage extends MessageRow {
 
 /** A message that is no longer part of the transcript. */
 export interface ArchivedMessage extends ListedMessage {
-  /** The event that removed it from the transcript; null: it was in the transcript when the session was pruned. */
+  /** The event that removed it from the transcript; null if it was in the transcript when the session was pruned. */
   archivedSeq: number | null
-  /** When it was archived; null: before pawl recorded the time. */
+  /** When it was archived; null if that was before pawl recorded the time. */
   archivedAt: Date | null
   /** Why it was removed from the transcript. */
   why: 'rolled_back' | 'restarted' | 'recovered' | 'abandoned' | 'started_over' | 'forked' | 'pruned'
@@ -96,21 +96,21 @@ export interface ListedCheckpoint {
   seq: number
   /** The last event that its state includes. */
   upToSeq: number
-  /** Id of the transcript's last message at that point; null: none. */
+  /** Id of the transcript's last message at that point; null if there was none. */
   lastMessageId: string | null
   /** Why it was made: a checkpoint may have several reasons, because those of one turn are made together. */
   reasons: string[]
-  /** Who requested it; null: the checkpoint policy alone. */
+  /** Who requested it; null if only the checkpoint policy did. */
   by: string | null
   /** Version of the state's encoding. */
   stateVersion: number
   /** When it was created. */
   createdAt: Date
-  /** The plan at that point; null: there was none. */
+  /** The plan at that point; null if there was none. */
   plan: PlanProgress | null
-  /** What the session had spent until then, as its budget counts; null: not known. */
+  /** What the session had spent until then, as its budget counts; null if unknown. */
   spent: { tokens: number; usd: number } | null
-  /** The event that took the session back to before the checkpoint; null: none did. A fork may begin at either kind. */
+  /** The event that took the session back to before the checkpoint; null if none did. A fork may begin at either kind of checkpoint. */
   archivedSeq: number | null
 }
 
@@ -163,7 +163,7 @@ export type ListedPendingCall = {
   input: Json
   /** The model's own arguments, if a hook or a person changed them; otherwise null. */
   modelInput: Json
-  /** The idempotency key, by which other systems may know the call; null: it has none. */
+  /** The idempotency key, by which other systems may know the call; null if it has none. */
   key: string | null
   /** The tool's reason for the approval, or the message of an unknown outcome. */
   reason: string | null
@@ -171,7 +171,7 @@ export type ListedPendingCall = {
   attempt: number
   /** When the wait began. */
   waitingSince: Date
-  /** When the wait expires; null: no limit. */
+  /** When the wait expires; null if it has no limit. */
   expiresAt: Date | null
 } & (
   | {
@@ -185,14 +185,14 @@ export type ListedPendingCall = {
       kind: 'client'
       /** Digest of tool and arguments. */
       digest: string | null
-      /** Null: only requests for approval have it. */
+      /** Always null: only a request for approval can expire. */
       onExpiry: null
     }
   | {
       kind: 'unknown'
       /** Digest of tool and arguments. */
       digest: string | null
-      /** Null: only requests for approval have it. */
+      /** Always null: only a request for approval can expire. */
       onExpiry: null
     }
 )
@@ -203,9 +203,9 @@ export interface ListedRun {
   run: number
   /** When it began. */
   startedAt: Date
-  /** How and when it ended; null: it has not ended, it failed, or a recovery or rollback abandoned it. */
+  /** How and when it ended; null if it has not ended, has failed, or was abandoned by a recovery or a rollback. */
   end: { how: 'completed' | 'interrupted'; at: Date } | null
-  /** Its tool calls in the order in which the model asked for them. */
+  /** Its tool calls in the order in which the model requested them. */
   calls: ListedToolCall[]
   /** Its failed attempts and failures, in the order in which they happened. */
   failures: ListedError[]

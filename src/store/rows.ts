@@ -30,7 +30,7 @@ export interface SessionRow {
   tags: string[]
   /** Why it is in `error`. */
   error: SessionError | null
-  /** When it was paused, by whom and why; null: it is not paused. */
+  /** When it was paused, by whom and why; null if it is not paused. */
   paused: Pause | null
   /** Tokens used. */
   usage: Usage
@@ -98,9 +98,9 @@ export interface ToolCallRow {
   effectId: string | null
   /** The call whose result it received instead of being executed. */
   replayOf: string | null
-  /** The executor (`host:pid`); null: not known. */
+  /** The executor (`host:pid`); null if unknown. */
   worker: string | null
-  /** When the model asked for it. */
+  /** When the model requested it. */
   issuedAt: Date
   /** When it ended. */
   completedAt: Date | null
@@ -116,9 +116,9 @@ export interface ErrorRow {
   turn: number | null
   /** `model`, `tool:<name>`, `compaction`, `checkpoint` or `run`. */
   context: string
-  /** The tool call that failed; null: it was not a tool call. */
+  /** The tool call that failed; null if it was not a tool call. */
   callId: string | null
-  /** Number of the attempt, from 1; null: the whole run failed. */
+  /** Number of the attempt, from 1; null if the whole run failed. */
   attempt: number | null
   /** Class name of what was thrown, or `WorkerDied`, `HeartbeatTimeout`, `Timeout`. */
   class: string
@@ -126,25 +126,28 @@ export interface ErrorRow {
   code: string | null
   /** What went wrong. */
   message: string
-  /** Where it was thrown: one frame a line, the user's own code first, then packages, then the causes; null: no exception, or no frames. */
+  /**
+   * Where it was thrown: one frame a line, the user's own code first, then packages, then the causes; null if there was no exception, or it
+   * had no frames.
+   */
   stack: string | null
   /** Whether another attempt was allowed. */
   retryable: boolean
-  /** The executor (`host:pid`); null: not known. */
+  /** The executor (`host:pid`); null if unknown. */
   worker: string | null
-  /** The model that failed; null: it was not a model. */
+  /** The model that failed; null if it was not a model. */
   model: string | null
-  /** `stream`: the model had begun to answer. Null: it had not, or it was not a model. */
+  /** `stream` if the model had begun to answer; null if it had not, or if it was not a model. */
   phase: 'stream' | null
   /** When it happened. */
   at: Date
-  /** When the session left the error; null: it is still in it, or no whole run failed. */
+  /** When the session left the error; null if it is still in it, or if no whole run failed. */
   endedAt: Date | null
-  /** How it left the error: its cause ended or pawl recovered the run (`itself`), or a person acted. Null as `endedAt`. */
+  /** How it left the error: its cause ended or pawl recovered the run (`itself`), or a person acted. Null whenever `endedAt` is. */
   endedBy: 'itself' | 'person' | null
   /**
    * What followed the failure of a run. `failed`: another error. `rolled_back`: the session was rolled back, or the answer regenerated.
-   * `interrupted`, `abandoned`, `closed`: the run was given up. Null: nothing yet, or no whole run failed.
+   * `interrupted`, `abandoned`, `closed`: the run was given up. Null if nothing has followed yet, or if no whole run failed.
    */
   outcome: 'completed' | 'failed' | 'interrupted' | 'rolled_back' | 'abandoned' | 'closed' | null
 }
@@ -163,7 +166,7 @@ export interface PlanProgress {
 
 /** Reference to a content block whose value is too large for the row. */
 export interface BlobPlace {
-  /** Index of the block; null: the whole content. */
+  /** Index of the block; null for the whole content. */
   block: number | null
   /** SHA-256 of the JSON text, in hex, as `session.blob` accepts it. */
   sha256: string

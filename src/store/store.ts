@@ -103,7 +103,7 @@ export interface Store {
   /** The same events as they were flushed, with text and digests. */
   entries(sessionId: string, options?: EventRange): Promise<LogEntry[]>
   messages(sessionId: string): Promise<MessageRow[]>
-  /** The call that used the key, if its events were pruned; null: none did. */
+  /** The call that used the key, if its events were pruned; null if none did. */
   completedKey(sessionId: string, key: string): Promise<KeptKey | null>
   /** Where the message's events can be followed, or why they are gone. */
   locateMessage(sessionId: string, messageId: string): Promise<MessagePlace>
@@ -140,7 +140,10 @@ export interface Store {
   watchStops(sessionId: string, wake: () => void): () => void
   /** Tells other workers that a provider wants no calls from this account for `forMs` milliseconds. */
   shutGate(key: string, forMs: number, by: string): Promise<void>
-  /** The accounts whose gates any worker has shut, or that were opened within the last day; `forMs`: until they open, 0: they are open. */
+  /**
+   * The accounts whose gates any worker has shut, or that were opened within the last day; `forMs` is the time until they open, or 0 if
+   * they are open.
+   */
   shutGates(): Promise<StoredGate[]>
   /** Opens the gate of an account on all workers. Returns whether it was shut. */
   openGate(key: string, by: string): Promise<boolean>
@@ -153,11 +156,11 @@ export interface Store {
   watchStored(onStored: (stored: WrittenEvents) => void): void
   /** Counts open sessions, errors, and waiting calls and messages, over all sessions. */
   census(): Promise<Census>
-  /** The state after an event, without the accepted message ids; null: it can no longer be read. */
+  /** The state after an event, without the accepted message ids; null if it can no longer be read. */
   stateAt(sessionId: string, seq: number): Promise<SessionState | null>
   /** `seq` of the newest `run_started` up to an event. */
   newestRun(sessionId: string, upTo: number): Promise<number | null>
-  /** `seq` of the event that recorded the checkpoint; null: the store has no such checkpoint. */
+  /** `seq` of the event that recorded the checkpoint; null if the store has no such checkpoint. */
   checkpointSeq(sessionId: string, version: number): Promise<number | null>
   /** Acquires or extends a consumer's lease on the feed; returns its place, or null while another process holds the lease. */
   leaseFeed(consumer: Consumer, forMs: number): Promise<Key | null>

@@ -47,11 +47,11 @@ export interface OverviewSession extends Pick<SessionRow, 'sessionId' | 'agent' 
   needs: SessionNeed
   /** When that began: the time of the oldest request, or of the error or pause; for a running session, of its last event. */
   since: Date
-  /** Tools of the calls that it needs this for. */
+  /** Tools of the calls behind this need. */
   tools: string[]
-  /** When the first of these calls expires; null: none does. */
+  /** When the first of these calls expires; null if none does. */
   expiresAt: Date | null
-  /** Its plan; null: it has none. */
+  /** Its plan; null if it has none. */
   plan: PlanProgress | null
 }
 
@@ -61,7 +61,7 @@ export interface StatusOverview {
   sessions: Record<Exclude<SessionStatus, 'closed'>, number>
   /** Sessions that are in an error, waiting, running, paused, or idle with an unfinished plan, by what they need most. */
   needs: Record<SessionNeed, number>
-  /** Those sessions, most urgent need first, then approvals by expiry, then longest wait first; at most as many as requested. */
+  /** The sessions themselves, most urgent need first, then approvals by expiry, then longest wait first; at most as many as requested. */
   items: OverviewSession[]
 }
 
@@ -71,7 +71,7 @@ export interface FailureReport {
   since: Date
   /** How often runs failed, most failures first. */
   agents: AgentFailures[]
-  /** What failed, by agent, tool and code: most that did not heal first, then most failures. */
+  /** What failed, by agent, tool and code: those with the most unhealed failures first, then those with the most failures. */
   causes: FailureCause[]
   /** Sessions that failed in the same way more than once, most failures first. */
   repeated: RepeatedFailure[]
@@ -89,15 +89,15 @@ export interface AgentFailures {
   runs: number
   /** Runs that failed, however they continued: the sum of the next five. */
   failed: number
-  /** Those that healed without a person: pawl recovered them, or their cause ended. */
+  /** Runs that healed without a person: pawl recovered them, or their cause ended. */
   healedByItself: number
-  /** Those that a person healed. */
+  /** Runs that a person healed. */
   healedByPerson: number
-  /** Those that a person took back: the session was rolled back to before the failure, or the run's message was answered again. */
+  /** Runs that a person took back: the session was rolled back to before the failure, or the run's message was answered again. */
   rolledBack: number
-  /** Those that were given up: interrupted, abandoned, or closed. */
+  /** Runs that were given up: interrupted, abandoned, or closed. */
   givenUp: number
-  /** Those that are still in error. */
+  /** Runs that are still in error. */
   open: number
   /** Runs that only waited in errors that end by themselves, such as `agent_not_served`. */
   heldUp: number
@@ -111,7 +111,7 @@ export interface FailureCause {
   agent: string
   /** What failed. `model`: attempts of model calls, by turn. `tool`: attempts of tool calls, and calls that failed without one. */
   what: 'run' | 'model' | 'tool'
-  /** The tool's name; null: it was not a tool. */
+  /** The tool's name; null if it was not a tool. */
   tool: string | null
   /** The code, or the name of the error's class. */
   code: string
@@ -119,15 +119,15 @@ export interface FailureCause {
   errors: number
   /** How many runs, turns or calls failed in this way, each once: the sum of the next five. */
   failures: number
-  /** Those that succeeded in another attempt, were confirmed by `verify`, or whose run pawl recovered. */
+  /** Failures that ended without a person: another attempt succeeded, `verify` confirmed the call, or pawl recovered the run. */
   healedByItself: number
-  /** Those that a person healed. */
+  /** Failures that a person healed. */
   healedByPerson: number
-  /** Those that a person took back: a rollback or a regeneration removed the failed run, turn or open call. */
+  /** Failures that a person took back: a rollback or a regeneration removed the failed run, turn or open call. */
   rolledBack: number
-  /** Those that failed for good: the model was told of a failed call, or the run was given up. */
+  /** Permanent failures: the model was told about a failed call, or the run was given up. */
   givenUp: number
-  /** Those that are not decided: in error, being retried, or of unknown outcome. */
+  /** Failures that are still open: in error, being retried, or with an unknown outcome. */
   open: number
   /** When the newest one happened. */
   newest: Date
@@ -145,9 +145,9 @@ export interface RepeatedFailure {
   times: number
   /** How many of its runs did. */
   runs: number
-  /** When it first did within the time span. */
+  /** When it first entered this error within the time span. */
   first: Date
-  /** When it last did. */
+  /** When it last entered this error. */
   newest: Date
 }
 
@@ -155,7 +155,7 @@ export interface RepeatedFailure {
 export interface RecoveryOutcomes {
   /** The agent's name. */
   agent: string
-  /** The strategy; null: requests that named none and were refused. */
+  /** The strategy; null for requests that named none and were refused. */
   strategy: RecoveryStrategy | null
   /** Whether pawl made them under the agent's policy; false: a person made them. */
   automatic: boolean

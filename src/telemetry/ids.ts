@@ -2,11 +2,11 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 
-/** A stretch of a run: what one trace describes. */
+/** A stretch of a run, which one trace describes. */
 export interface Stretch {
   sessionId: string
   run: number
-  /** See `RunState`. Absent: the first stretch. */
+  /** See `RunState`. Absent for the first stretch. */
   stretch?: number | undefined
 }
 

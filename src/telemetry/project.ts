@@ -94,7 +94,10 @@ export function messagesOf({ inbox, current }: SessionState): { messageId: strin
   return [...inbox, ...(current?.taken ?? [])]
 }
 
-/** The spans that end with the event, which is the session's next one. Changes `tracked` in place; undefined: nothing is tracked so far. */
+/**
+ * The spans that end with the event, which is the session's next one. Changes `tracked` in place; it is undefined if the session is not
+ * tracked yet.
+ */
 export function project(
   tracked: TrackedSession | undefined,
   event: SessionEvent,
@@ -239,8 +242,8 @@ function startAgain({ calls }: TrackedSession, { callId, at }: { callId: string;
 }
 
 /**
- * Records what a person or a client did, or was asked to do, as an event of the turn's span. What arrives while the run rests, because the
- * run waits for something else too, has its own span, because the turn's span has ended.
+ * Records what a person or a client did, or was asked to do, as an event of the turn's span. It gets its own span if it arrives while the
+ * run rests (because the run waits for something else, too): the turn's span has then ended.
  */
 function noted(tracked: TrackedSession, event: SessionEvent & OfCall, attributes: Attributes): Span[] {
   const { type, at, callId, tool } = event
@@ -262,7 +265,7 @@ interface OfCall {
 /** A stretch of a run in progress. */
 type Place = Pick<RunState, 'run' | 'stretch'>
 
-/** A copy, because the fold changes the run in place. */
+/** Copied, because the fold changes the run in place. */
 function placeIn({ current }: SessionState): Place | undefined {
   return current ? { run: current.run, ...defined({ stretch: current.stretch }) } : undefined
 }

@@ -30,7 +30,7 @@ export interface Span extends SpanRef {
   startedAt: number
   endedAt: number
   attributes: Attributes
-  /** Why it failed; absent: it did not fail. */
+  /** Why it failed; absent if it did not. */
   error?: { type: string; message: string }
   links: SpanLink[]
   events: SpanEvent[]

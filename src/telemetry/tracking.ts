@@ -8,9 +8,9 @@ import type { Span } from './span.ts'
 export interface TracedPast {
   /** The session's events after `after` and up to `upTo`, in order. Iterated, so that a long run is never entirely in memory. */
   events(sessionId: string, after: number, upTo: number): AsyncIterable<SessionEvent>
-  /** `seq` of the event that began the newest run, among events up to `upTo`; undefined: no run had begun. */
+  /** `seq` of the event that began the newest run, among events up to `upTo`; undefined if no run had begun. */
   newestRun(sessionId: string, upTo: number): Promise<number | undefined>
-  /** The state after this event; undefined: it can no longer be read, or the events before it cannot be folded. */
+  /** The state after this event; undefined if it can no longer be read, or the events before it cannot be folded. */
   stateAt(sessionId: string, seq: number): Promise<SessionState | undefined>
 }
 

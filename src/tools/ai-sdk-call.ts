@@ -60,7 +60,7 @@ export function bodyOf(tool: AiSdkToolMembers, context: CallContext): 'client' |
   }
 }
 
-/** Nothing has happened yet when the context cannot be made. */
+/** If the context cannot be made, the body has not run, so the effect did not happen. */
 async function beforeBody(context: Promise<unknown>): Promise<unknown> {
   try {
     return await context

@@ -5,7 +5,7 @@ import { type ImageBlock, isImageSource, type TextBlock } from '../session/conte
 import { imageFacts, type MediaType } from '../session/image.ts'
 import { isObject } from '../session/json.ts'
 
-/** The model's content. Logs a warning for what the model cannot see. @throws TypeError for what is not an output. */
+/** The model's content. Logs a warning for parts that the model cannot see. @throws TypeError for a value that is not an output. */
 export function contentOfOutput(output: unknown, log: Logger): ResultContent {
   const { type, value, reason } = isObject(output) ? output : {}
   if (hasProviderOptions(output)) log.warn({}, 'pawl does not send the providerOptions that toModelOutput returned')
@@ -22,7 +22,7 @@ export function contentOfOutput(output: unknown, log: Logger): ResultContent {
 function hasProviderOptions(output: unknown): boolean {
   const { type, value, providerOptions } = isObject(output) ? output : {}
   if (providerOptions !== undefined) return true
-  // Those of a custom part are its content, which is left out with a note.
+  // The `providerOptions` of a custom part are its content, which is left out with a note.
   return (
     type === 'content' &&
     Array.isArray(value) &&
@@ -34,7 +34,7 @@ function hasProviderOptions(output: unknown): boolean {
 interface Media {
   mediaType?: string
   filename?: string
-  /** In base64. */
+  /** The bytes, in base64. */
   data?: string
   url?: string
   text?: string
@@ -91,7 +91,7 @@ function imageOf({ mediaType = '', data, url }: Media): ImageBlock | undefined {
   const source =
     data === undefined
       ? { type: 'url' as const, url: url ?? '' }
-      : // The bytes know better than what declares them, which may be `image/*`.
+      : // The bytes are more reliable than the declared type, which may be `image/*`.
         { type: 'base64' as const, media_type: imageFacts(data)?.mediaType ?? (mediaType as MediaType), data }
   return isImageSource(source) ? { type: 'image', source } : undefined
 }

@@ -28,7 +28,7 @@ export function standardSchemaOf(given: unknown, what: string): StandardSchemaV1
   )
 }
 
-/** What the user's function returns. @throws DeclarationError `no_json_schema` if it throws. */
+/** The schema that the user's function returns. @throws DeclarationError `no_json_schema` if it throws. */
 function made<T>(what: string, make: () => T): T {
   try {
     return make()

@@ -1,9 +1,10 @@
-// What pawl supports of an AI SDK tool. What would change its behaviour is refused, or named in a warning; nothing is ignored in silence.
+// Which members of an AI SDK tool pawl supports. pawl refuses a member that would change the tool's behaviour, or warns about it; it never
+// ignores one silently.
 import { DeclarationError } from '../agent/errors.ts'
 import { isObject } from '../session/json.ts'
 import type { AiSdkToolMembers } from './ai-sdk-tool.ts'
 
-/** What pawl reads, and what is for user interfaces only. */
+/** Members that pawl reads, and members that are for user interfaces only. */
 const SUPPORTED = new Set([
   'type',
   'description',
@@ -22,7 +23,7 @@ const SUPPORTED = new Set([
 /** Callbacks for a model's answer as it streams. */
 const LISTENERS = ['onInputStart', 'onInputDelta', 'onInputAvailable']
 
-/** The tool's members. @throws DeclarationError `invalid_tool` for what pawl cannot do. */
+/** The tool's members. @throws DeclarationError `invalid_tool` for a member that pawl cannot support. */
 export function supportedMembers(name: string, tool: unknown): AiSdkToolMembers {
   const refuse = (problem: string): DeclarationError => new DeclarationError('invalid_tool', `Tool "${name}" ${problem}`)
   if (!isObject(tool)) throw refuse('is not a tool of the AI SDK.')
@@ -47,7 +48,7 @@ export function supportedMembers(name: string, tool: unknown): AiSdkToolMembers 
   return tool
 }
 
-/** Warns of members that change only what the model is told, and of those of later releases. */
+/** Warns about members that change only what the model sees, and about members of later releases. */
 function warnOfUnsent(name: string, tool: Record<string, unknown>): void {
   const unsent = Object.keys(tool).filter((member) => !SUPPORTED.has(member) && tool[member] !== undefined && tool[member] !== false)
   if (unsent.length === 0) return
@@ -55,7 +56,7 @@ function warnOfUnsent(name: string, tool: Record<string, unknown>): void {
   process.emitWarning(text, { type: 'PawlWarning', code: 'PAWL_AI_SDK_TOOL' })
 }
 
-/** What the model is told of the tool, with its examples. @throws DeclarationError `invalid_tool` if there is nothing to tell. */
+/** The description of the tool that the model receives, with its examples. @throws DeclarationError `invalid_tool` if there is none. */
 export function descriptionOf(name: string, { description, inputExamples }: AiSdkToolMembers, own: unknown): string {
   const text = own ?? description
   if (typeof text !== 'string' || text.trim() === '') {

@@ -5,13 +5,13 @@
 export interface AiSdkTool {
   /** Schema of the input: of zod or of another Standard Schema library, `jsonSchema()`, or a function that returns one of them. */
   readonly inputSchema: unknown
-  /** The body. Absent: a client answers the call. */
+  /** The body; absent if a client answers the call. */
   readonly execute?: ((input: never, options: never) => unknown) | undefined
   /** Called when the arguments are complete. Its type says what they are, even if the tool has no `execute`. */
   readonly onInputAvailable?: ((options: never) => unknown) | undefined
 }
 
-/** The members of a tool that pawl reads, as any JavaScript may have set them. */
+/** The members of a tool that pawl reads, unchecked: plain JavaScript may have set them to anything. */
 export interface AiSdkToolMembers {
   readonly type?: unknown
   readonly id?: unknown
@@ -50,7 +50,7 @@ export type AiSdkInput<T extends AiSdkTool> = [NonNullable<T['execute']>] extend
     ? I
     : unknown
 
-/** What a tool's `execute` results in: what it returns, resolves with, or yields last. */
+/** The result of a tool's `execute`: the value that it returns, resolves with, or yields last. */
 export type AiSdkResult<T extends AiSdkTool> =
   NonNullable<T['execute']> extends (...all: never[]) => infer R
     ? R extends AsyncIterable<infer O>
@@ -60,7 +60,7 @@ export type AiSdkResult<T extends AiSdkTool> =
         : R
     : unknown
 
-/** What AI SDK 7's `toolApproval` says of a call. */
+/** A decision of AI SDK 7's `toolApproval` about a call. */
 export type AiSdkApprovalStatus =
   | 'not-applicable'
   | 'approved'
@@ -70,7 +70,7 @@ export type AiSdkApprovalStatus =
   | { type: 'approved' | 'denied' | 'user-approval'; reason?: string }
   | undefined
 
-/** What a function for one tool in `toolApproval` receives with the input. */
+/** The second argument of a function for one tool in `toolApproval`, after the input. */
 export interface AiSdkApprovalOptions {
   /** `<session id>:<call id>`. */
   toolCallId: string
@@ -84,15 +84,15 @@ export interface AiSdkApprovalOptions {
   runtimeContext: any
 }
 
-/** What a function for all tools as `toolApproval` receives. */
+/** The argument of a `toolApproval` function for all tools. */
 export interface AiSdkCallToApprove {
   /** The call. */
   // oxlint-disable-next-line typescript/no-explicit-any -- the input of any of the tools
   toolCall: { type: 'tool-call'; toolCallId: string; toolName: string; input: any; dynamic?: boolean }
-  /** The tools, as `fromAiSdk` got them. */
+  /** The tools, as passed to `fromAiSdk`. */
   // oxlint-disable-next-line typescript/no-explicit-any -- any of the tools
   tools: any
-  /** The context of the call's tool, by the tool's name. */
+  /** The context of the call's tool, under the tool's name. */
   // oxlint-disable-next-line typescript/no-explicit-any -- what the option `context` returns
   toolsContext: any
   /** Always empty. */

@@ -36,10 +36,10 @@ import { descriptionOf, supportedMembers } from './ai-sdk-support.ts'
 /** The options of `defineTool` that an AI SDK tool already has. */
 type InAiSdkTool = 'name' | 'description' | 'input' | 'effect' | 'execute'
 
-/** What `effects` may say of a tool with the effect `E`: the effect, and any other option of `defineTool`. */
+/** The options in `effects` for a tool with the effect `E`: the effect, and any other option of `defineTool`. */
 export interface AiSdkToolOptions<I, R, E extends Effect, T extends ContextTypes>
   extends Omit<BasicToolOptions<StandardSchemaV1<unknown, I>, R, E, StandardSchemaV1, T>, InAiSdkTool> {
-  /** What the tool does to the world. */
+  /** How the tool affects the outside world. */
   effect: E
   /** What the tool does, for the model. Default: the tool's own `description`. */
   description?: string
@@ -54,7 +54,7 @@ type MaybePromise<V> = V | PromiseLike<V>
 
 /** Options of `fromAiSdk`. */
 export interface FromAiSdkOptions<S extends Readonly<Record<string, AiSdkTool>>, T extends ContextTypes> {
-  /** What each tool does to the world. Every tool must be named: pawl never guesses what may be repeated. */
+  /** How each tool affects the outside world. Name every tool: pawl never guesses what may be repeated. */
   effects: { readonly [N in keyof S]: AiSdkEffect<S[N], T> }
   /**
    * Which calls need approval, as for `streamText` of AI SDK 7: a status or a function for each tool, or one function for all. It takes
@@ -77,12 +77,12 @@ export interface FromAiSdkOptions<S extends Readonly<Record<string, AiSdkTool>>,
   ) => unknown
 }
 
-/** Makes pawl's tools of those of the AI SDK; see `FromAiSdkOptions` for the options. */
+/** Converts AI SDK tools to pawl tools; see `FromAiSdkOptions` for the options. */
 export interface FromAiSdk<T extends ContextTypes> {
   /**
-   * Makes pawl's tools of those of AI SDK 6 or 7.
-   * @throws DeclarationError `invalid_tool` for a tool without an effect, one that needs what pawl does not have, or an invalid option;
-   * `no_json_schema` for an input schema that has no JSON form or is not an object.
+   * Converts tools of AI SDK 6 or 7 to pawl tools.
+   * @throws DeclarationError `invalid_tool` for a tool without an effect, a tool that needs a feature pawl does not have, or an invalid
+   * option; `no_json_schema` for an input schema that has no JSON form or is not an object.
    */
   <const S extends Readonly<Record<string, AiSdkTool>>>(tools: S, options: FromAiSdkOptions<S, T>): Tool<NeedsOf<T>>[]
   /** The same function, for tools whose `ctx.services`, `ctx.context` and `ctx.slices` have these types. */
@@ -90,15 +90,15 @@ export interface FromAiSdk<T extends ContextTypes> {
 }
 
 /**
- * Makes pawl's tools of those of AI SDK 6 or 7, as they are: `tools: fromAiSdk({ findOrder, refund }, { effects: { findOrder: 'read', … } })`.
- * @throws DeclarationError `invalid_tool` for a tool without an effect, one that needs what pawl does not have, or an invalid option;
- * `no_json_schema` for an input schema that has no JSON form or is not an object.
+ * Converts tools of AI SDK 6 or 7 to pawl tools: `tools: fromAiSdk({ findOrder, refund }, { effects: { findOrder: 'read', … } })`.
+ * @throws DeclarationError `invalid_tool` for a tool without an effect, a tool that needs a feature pawl does not have, or an invalid
+ * option; `no_json_schema` for an input schema that has no JSON form or is not an object.
  */
 export const fromAiSdk: FromAiSdk<object> = Object.assign(convert as unknown as FromAiSdk<object>, {
   withTypes: <U extends ContextTypes>() => fromAiSdk as unknown as FromAiSdk<U>,
 })
 
-/** The options, as any JavaScript may have set them. */
+/** The options, unchecked: plain JavaScript may have set them to anything. */
 interface GivenOptions {
   effects: Readonly<Record<string, unknown>>
   toolApproval?: unknown
@@ -168,7 +168,7 @@ function checkedOptions(names: readonly string[], given: unknown): GivenOptions 
 
 const listed = (names: readonly string[]): string => names.map((name) => `"${name}"`).join(', ')
 
-/** What `effects` says of a tool. @throws DeclarationError `invalid_tool` for an option that the tool itself has. */
+/** The options that `effects` has for a tool. @throws DeclarationError `invalid_tool` for an option that the tool itself has. */
 function ownOptions(name: string, given: unknown): Record<string, unknown> {
   if (!isObject(given)) return { effect: given }
   const inTool = (['name', 'input', 'execute'] as const).find((option) => given[option] !== undefined)

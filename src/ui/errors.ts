@@ -39,7 +39,7 @@ export async function errorOf(response: Response): Promise<ChatError> {
     if (typeof code === 'string' && typeof detail === 'string')
       return new ChatError(code, typeof userMessage === 'string' ? userMessage : UNEXPECTED, response.status, detail)
   } catch {
-    // Not a response from pawl.
+    // The response is not from pawl.
   }
   const what = `The chat server responded with status ${response.status} at ${response.url}, but not with a pawl error`
   const detail = `${what}. Check \`api\`, and any proxy between the page and the server.`

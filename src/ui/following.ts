@@ -15,7 +15,7 @@ export interface ChatPage {
 /** The newest messages of a conversation. */
 export interface Newest {
   messages: FollowedMessage[]
-  /** There are earlier ones. */
+  /** Present if there are earlier ones. */
   cursor?: string
   seq: number
 }

@@ -75,7 +75,7 @@ interface AnswerStretch {
 
 const NEVER_RAN = 'This call was not run: the run ended first.'
 
-/** What a mapping depends on apart from the session. */
+/** What a mapping depends on, apart from the session. */
 export interface MappingOptions {
   show: UiShow
   /** Default `masked`. */

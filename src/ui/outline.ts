@@ -30,7 +30,7 @@ export function addToOutline(outline: UiOutline, event: SessionEvent): void {
   outline.state = fold(outline.state, [event])
 }
 
-/** `seq` of the newest event; 0: there is none. */
+/** `seq` of the newest event; 0 if there is none. */
 export function newestSeq({ events }: UiOutline): number {
   return events.at(-1)?.seq ?? 0
 }

@@ -89,7 +89,7 @@ export type UiApproval = {
 /** A part of which only the type is known, such as one under construction or one from a page. */
 export type LoosePart = { type: string } & Record<string, unknown>
 
-/** The members of a page's message that following a chat reads. */
+/** The members of a page's message that pawl reads to follow a chat. */
 export interface FollowedMessage {
   /** Its id. */
   id: string

@@ -75,7 +75,7 @@ export interface UiStreamOptions {
   decided?: ReadonlySet<string>
 }
 
-/** When a page loaded its messages: at or after a moment (milliseconds since 1970), or with the events up to a `seq`. */
+/** When a page loaded its messages: at or after a moment (in milliseconds since 1970), or with the events up to a `seq`. */
 export type UiLoadPoint = { after: number } | { seq: number }
 
 /**

@@ -11,7 +11,7 @@ import { checkTransport, type PawlChatTransportOptions } from './transport-optio
 export interface SentMessage {
   /** Its id. */
   id: string
-  /** Who said it. */
+  /** Its author. */
   role: string
   /** Its metadata. */
   metadata?: unknown
@@ -102,7 +102,7 @@ export class PawlChatTransport {
   }
 
   /**
-   * Streams the answer in progress from its beginning, and those that follow without user input; null: there is none.
+   * Streams the answer in progress from its beginning, and those that follow without user input; null if there is none.
    * @throws ChatError `session_not_found`, `forbidden`, …
    */
   async reconnectToStream(request: ReconnectRequest): Promise<ReadableStream<UiMessageChunk> | null> {
@@ -111,8 +111,8 @@ export class PawlChatTransport {
     own.isFresh = false
     const first = await this.#ask(`${this.#resumption(request)}${loaded}`, request)
     if (first.status === 204) return null
-    // Not earlier, because a page that is mounted twice, as in React's strict mode, aborts its first request although the user did not stop
-    // the run.
+    // Interrupts from here on, not earlier: a page that is mounted twice, as in React's strict mode, aborts its first request although the
+    // user did not stop the run.
     const disarm = this.#interruptOnAbort(request)
     const ended = own.begin()
     let answers = 0
@@ -337,7 +337,7 @@ export class PawlChatTransport {
   }
 }
 
-/** Whether the same request may succeed later. Status 0: there was no response. */
+/** Whether the same request may succeed later. Status 0 means that there was no response. */
 function mayPass(status: number): boolean {
   return status === 0 || status === 429 || status >= 500
 }

@@ -59,7 +59,7 @@ const BY_CODE: Readonly<Record<string, string>> = {
   draining: SOON,
 }
 
-/** What a page gets of the texts of errors: `masked`: only those that are meant for its user. */
+/** Which texts of errors a page receives. `masked`: only those that are meant for its user. */
 export type ErrorTexts = 'masked' | 'shown'
 
 /** The text of a call that may have taken effect. */
@@ -78,7 +78,7 @@ export function callErrorText({ code, message }: { code: string; message: string
   return (texts === 'masked' && Object.hasOwn(MASKED, code) ? MASKED[code] : undefined) ?? message
 }
 
-/** What developers are told of a failed run. Its reason may quote a provider or any exception. */
+/** What developers are told about a failed run. Its reason may quote a provider or any exception. */
 export function failureDetail({ code, reason }: { code: string; reason: string }, texts: ErrorTexts): string {
   return texts === 'shown' ? reason : `The run failed with ${code}. \`GET /v1/sessions/{session}/state\` has the reason.`
 }

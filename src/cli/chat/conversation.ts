@@ -77,7 +77,7 @@ const silence = (): string =>
 const NOT_SERVED_AFTER_MS = 10_000
 
 /**
- * Talks until the input ends or the user leaves.
+ * Runs the conversation until the input ends or the user leaves.
  * @throws SessionNotFoundError for an unknown `resume`; CliError `invalid_usage`.
  */
 export async function converse(sessions: Sessions, options: ChatParts): Promise<ConversationEnd> {

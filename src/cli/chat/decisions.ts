@@ -13,7 +13,7 @@ export type DecisionCommand = Extract<Command, { name: 'approve' | 'deny' | 'ans
 
 const STATUS = { approve: 'awaiting_approval', deny: 'awaiting_approval', answer: 'awaiting_answer' } as const
 
-/** Sends the decision. `digests`: by call, those of the arguments that were shown; other arguments are refused. */
+/** Sends the decision. `digests`: for each call, the digest of the arguments that were shown; other arguments are refused. */
 export async function decideInChat(
   session: SessionHandle,
   { name, callId, rest }: DecisionCommand,

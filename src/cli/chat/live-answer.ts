@@ -11,7 +11,9 @@ export interface LiveRows {
 export interface LiveAnswer {
   /** Adds text that the model has streamed; returns what to show. */
   add(text: string): LiveRows
-  /** Returns the rows that complete the answer; undefined: it does not begin with what was shown, so all of it has to be shown. */
+  /**
+   * Returns the rows that complete the answer; undefined if the answer does not begin with what was shown, so all of it has to be shown.
+   */
   complete(text: string): string[] | undefined
   /** Discards the partial answer; returns whether rows of it were printed permanently. */
   reset(): boolean

@@ -5,7 +5,7 @@ export type Command =
   | { name: 'nothing' }
   | { name: 'state' | 'interrupt' | 'exit' | 'help' }
   | { name: 'resume'; id: string }
-  /** Without a call: the only one that is waiting. `rest`: new arguments, a reason, or the answer. */
+  /** Without a call, the command concerns the only one that is waiting. `rest`: new arguments, a reason, or the answer. */
   | { name: 'approve' | 'deny' | 'answer'; callId?: string; rest: string }
   | { name: 'wrong'; advice: string }
 

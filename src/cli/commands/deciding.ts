@@ -139,7 +139,7 @@ const resolve = callCommand<ResolveFlags>({
   },
 })
 
-/** The result alone. The wrapper that the client's method expects would be recorded as part of the result. */
+/** Accepts only the bare result. The wrapper that the client's method expects would be recorded as part of the result. */
 function resultOf(text: string): Json {
   const result = parsedJson(text, '{"id":"re_1"}')
   if (isObject(result) && result.happened === true && Object.keys(result).every((name) => name === 'happened' || name === 'result')) {

@@ -49,7 +49,7 @@ async function dev(given: string, options: DevOptions): Promise<void> {
     const { processes, taskQueue } = options
     const served: ServedStack = { temporalAddress, ...defined({ temporalUi }), namespace, taskQueue, databaseUrl }
     const at = { temporal: { address: temporalAddress, namespace }, taskQueue, postgres: databaseUrl }
-    // On a developer's machine, its memory costs more than the second that it saves after a rare death.
+    // On a developer's machine, the memory of a spare costs more than the second that it saves after a rare death.
     const workers = { module, processes, spare: false, ...at }
     const whenReady = async () => {
       forget = await noteRunning(dataDir, served)

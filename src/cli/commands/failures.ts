@@ -35,7 +35,7 @@ const AGENTS: Column<AgentFailures>[] = [
   { name: 'failed attempts', of: (row) => row.failedAttempts },
 ]
 
-/** The share of runs that did not heal by themselves. */
+/** The percentage of runs that failed and did not heal by themselves. */
 function rateOf({ runs, failed, healedByItself }: AgentFailures): string | null {
   return runs === 0 ? null : `${((100 * (failed - healedByItself)) / runs).toFixed(1)} %`
 }

@@ -126,7 +126,7 @@ const checkpoints = listCommand<ListedCheckpoint, ListFlags & { latest?: true },
   },
 })
 
-/** `run.turn`; the run alone for what belongs to no turn. */
+/** `run.turn`, or only the run for an item that does not belong to a turn. */
 function turnOf({ run, turn }: Pick<ListedCheckpoint | ListedError, 'run' | 'turn'>): string | null {
   return run === null ? null : [run, turn].filter(Boolean).join('.')
 }

@@ -81,7 +81,7 @@ function linesOfReport(report: MigrateReport, namespace: string | undefined, reg
   ]
 }
 
-/** The search attributes that were missing and have been added, or why they could not be. */
+/** The search attributes that were missing and have been added, or why they could not be added. */
 type RegistrationOutcome = { added: string[] } | { error: string }
 
 /** Sessions work without search attributes, so no failure here fails the command. */

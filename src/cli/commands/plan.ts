@@ -64,7 +64,7 @@ async function showPlanAt(session: string, at: number, options: PlanCommandOptio
   sayAs(options, plan, () => (plan ? linesOfPlan(plan) : [`session ${session} had no plan at checkpoint ${at}`]))
 }
 
-/** `made`: in which turn and when the version was made, if that is known. */
+/** `made`: the turn and time at which the version was made, if known. */
 function linesOfPlan({ version, objective, steps, ...made }: Plan & Partial<PlanVersion>): string[] {
   const { run, turn, at } = made
   const count = (status: PlanStepStatus): number => steps.filter(hasStatus(status)).length

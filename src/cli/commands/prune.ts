@@ -53,7 +53,7 @@ async function prune(options: PruneCommandOptions): Promise<void> {
   if (report.stopped) process.exitCode = 1
 }
 
-/** For how long a closed session may be about to resume, and is not pruned. */
+/** A closed session that changed within this time may be about to resume, so it is not pruned. */
 const MAY_RESUME_MS = 600_000
 
 /** Rows that are not deleted. */

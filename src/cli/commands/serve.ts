@@ -139,7 +139,7 @@ function durationOf(minMs: number): (text: string) => number {
   }
 }
 
-/** One of several origins. Browsers send origins in this form only, so any other text would never match. */
+/** Adds one origin to those before it. Browsers send origins in this form only, so any other text would never match. */
 function originOf(text: string, earlier: string[] = []): string[] {
   if (text === '*' || (URL.canParse(text) && new URL(text).origin === text)) return [...earlier, text]
   throw new InvalidArgumentError(

@@ -23,7 +23,7 @@ import { CALL_COLUMNS } from './lists.ts'
 /** The overview; `--json` prints it as one object. */
 interface Glance {
   session: ListedSession
-  /** Null: it was not erased. */
+  /** Null if the session was not erased. */
   erasure: Erasure | null
   latestCheckpoint: ListedCheckpoint | null
   compactions: ListedCompaction[]
@@ -33,11 +33,11 @@ interface Glance {
   errors: ListedError[]
   /** The output of the newest run that has one. */
   output: { run: number; value: Json } | null
-  /** What a session with a run in progress waits for. No row says so: null if the session cannot be asked. */
+  /** What a session with a run in progress waits for. No row stores this, so it is null if the session cannot be queried. */
   waitsFor: SessionWait[] | null
 }
 
-/** A session without a row in the store: its state, or what it waits for. */
+/** A session that has no row in the store: its state, or what it waits for. */
 type Live = { stored: { code: string; reason: string } } & ({ state: SessionView } | { sessionId: string; waitsFor: string })
 
 /** Error codes of a store that does not have a session or cannot be read. */
@@ -47,9 +47,9 @@ const NOT_YET = 'not stored yet: a worker stores its events'
 
 const OPEN: ToolCallStatus[] = ['issued', 'running', 'awaiting_approval', 'awaiting_answer', 'unknown']
 const ERRORS = 5
-/** How long the session is asked what it waits for, which is all that Postgres does not have. */
+/** Time limit for asking the session what it waits for, the only detail that is not in Postgres. */
 const ASKED_MS = 6_000
-/** Bytes of an output that are shown; `--json` has all of it. */
+/** How many bytes of an output are shown; `--json` prints all of it. */
 const OUTPUT_SHOWN = 1_000
 
 export function showCommand(): Command {

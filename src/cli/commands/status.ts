@@ -40,7 +40,7 @@ const NEEDS: Record<SessionNeed, string> = {
   nothing: '-',
 }
 
-/** A session of either source. */
+/** A session from either source. */
 type Row = Pick<OverviewSession, 'sessionId' | 'needs' | 'since' | 'error' | 'paused' | 'tools' | 'expiresAt' | 'plan'> & {
   agent: string | null
   status: OverviewSession['status'] | 'loading'
@@ -101,7 +101,7 @@ async function overview(options: StatusOptions): Promise<void> {
   if (status.overview === null || status.workers === null) process.exitCode = 1
 }
 
-/** A line for each session, and one with the figures. */
+/** One object for each session, then one with the totals. */
 function jsonOf({ overview, unopened, ...rest }: DeploymentStatus): object[] {
   const { items = [], ...counts } = overview ?? {}
   return [...rowsOf(items, unopened ?? []), { ...counts, ...rest, unopened: unopened?.length ?? null }]
@@ -143,7 +143,7 @@ function waitOf({ heldUp, workers, taskQueue }: DeploymentStatus, { sessionId, n
   return heldUp[sessionId] ?? `a worker on task queue "${taskQueue}"`
 }
 
-/** Never suggests that all is well if something could not be checked. */
+/** The text never suggests that all is well if something could not be checked. */
 function headOf({ overview, unopened, open, workers }: DeploymentStatus): string {
   if (!overview) return open === null ? 'Nothing was seen.' : counted(open, 'open session')
   const { sessions, needs } = overview

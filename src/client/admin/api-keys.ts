@@ -43,7 +43,7 @@ export interface ApiKey {
   name: string
   /** What the key may be used for. */
   scopes: Scope[]
-  /** The tenant that the key is limited to; null: it has access to all sessions. */
+  /** The tenant that the key is limited to; null if it has access to all sessions. */
   tenant: string | null
   /** Context members set in every session that the key starts. */
   context: JsonObject | null
@@ -51,7 +51,7 @@ export interface ApiKey {
   createdAt: Date
   /** Who created it. */
   createdBy: string | null
-  /** When the key was revoked; null: it is valid. */
+  /** When the key was revoked; null if it is still valid. */
   revokedAt: Date | null
   /** Who revoked it. */
   revokedBy: string | null
@@ -73,7 +73,7 @@ export interface ApiKeys {
    * Revokes a key by its id; a server that has seen it may accept it for a few more seconds. @throws InvalidOptionError `invalid_option`.
    */
   revoke(id: string, options?: { by?: string }): Promise<ApiKey>
-  /** The key with this text; null: there is none, or it was revoked. */
+  /** The key with this text; null if there is none, or it was revoked. */
   find(key: string): Promise<ApiKey | null>
   /** The same for many keys at once, by their texts; only valid keys are in the result. */
   findAll(keys: readonly string[]): Promise<Map<string, ApiKey>>
@@ -85,7 +85,7 @@ const MAX_CONTEXT_BYTES = 16_000
 const MAX_NAME = 100
 const KEY = /^pawl_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/
 
-/** Whether a text looks like a key: any other text is not one. */
+/** Whether a text has the form of a key; text of any other form is not a key. */
 export function isApiKey(text: string): boolean {
   return KEY.test(text)
 }

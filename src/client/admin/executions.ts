@@ -58,7 +58,7 @@ export async function listExecutions(client: Client, which: { taskQueue: string 
   return found.sort((a, b) => b.startedAt - a.startedAt)
 }
 
-/** The newest execution of a session, read from the server, not from visibility; undefined: there is none. */
+/** The newest execution of a session, read from the server, not from visibility; undefined if there is none. */
 export async function newestExecution(client: Client, sessionId: string): Promise<Execution | undefined> {
   try {
     const { runId: executionId, taskQueue, status, startTime } = await client.workflow.getHandle(workflowIdOf(sessionId)).describe()
@@ -70,7 +70,7 @@ export async function newestExecution(client: Client, sessionId: string): Promis
 }
 
 /**
- * A page of the events after `after` that an execution holds. Undefined: the execution no longer exists, or the session is not open yet.
+ * A page of the events after `after` that an execution holds. Undefined if the execution no longer exists, or the session is not open yet.
  * @throws NoWorker.
  */
 export async function eventsHeldBy(
@@ -87,7 +87,7 @@ export async function eventsHeldBy(
   }
 }
 
-/** What an execution started with; undefined: its history no longer exists. Needs no worker. */
+/** What an execution started with; undefined if its history no longer exists. Does not need a worker. */
 export async function beginningOf(client: Client, sessionId: string, executionId: string): Promise<ExecutionStart | undefined> {
   let events: readonly HistoryEvent[]
   try {

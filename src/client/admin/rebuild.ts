@@ -43,8 +43,8 @@ export type Executions = readonly Execution[]
 
 export interface Rebuilder {
   /**
-   * Restores one session, once however often it is called. Rejects only with what would stop every session. Undefined: the session has no
-   * events; it was only requested.
+   * Restores one session; further calls for the same session return the first outcome. Rejects only with errors that would stop every
+   * session. Undefined if the session has no events, because it was only requested.
    */
   restore(sessionId: string): Promise<RebuiltSession | undefined>
 }

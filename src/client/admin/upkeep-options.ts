@@ -103,7 +103,7 @@ export interface EraseReport {
   rows: RowCounts
   /** Sessions that have their own copy of part of it: its forks, and forks of those. Erase them as well if their copies must be deleted. */
   forks: string[]
-  /** The session that it was forked from, which still has the part before the fork; null: it is not a fork. */
+  /** The session that it was forked from, which still has the part before the fork; null if the session is not a fork. */
   parent: string | null
   /** Copies that pawl cannot reach, in words: backups, logs, exported traces. Delete them where they are kept, or let them expire. */
   leftovers: readonly string[]

@@ -14,26 +14,26 @@ import { queueFacts } from './temporal-facts.ts'
 
 /** Which sessions need a person or are stuck, as far as pawl can tell. */
 export interface DeploymentStatus {
-  /** The sessions that the side store knows; null: it does not answer, or there is none. */
+  /** The sessions that the side store knows; null if it does not answer, or there is none. */
   overview: StatusOverview | null
   /**
-   * Open sessions that the side store does not know, or knows as closed: no worker has opened them or stored their events. Null: unknown.
+   * Open sessions that the side store does not know, or knows as closed: no worker has opened them or stored their events. Null if unknown.
    */
   unopened: UnopenedSession[] | null
   /** What Temporal's newest open sessions wait for, by their ids, if they cannot take their next step. */
   heldUp: Record<string, string>
-  /** Open sessions of the task queue, by Temporal's count; null: unknown. */
+  /** Open sessions of the task queue, by Temporal's count; null if unknown. */
   open: number | null
   /** The task queue. */
   taskQueue: string
-  /** How many worker processes poll the task queue; null: unknown. Without any, nothing continues. */
+  /** How many worker processes poll the task queue; null if unknown. Without any, no session continues. */
   workers: number | null
   /**
    * When one of them last polled, in milliseconds since 1970, if that is 10 s ago or more; otherwise null. An idle worker polls once a
-   * minute, and one that has died idle counts for up to 75 s after its last poll, unless a task waits.
+   * minute, and one that dies while idle is still counted for up to 75 s after its last poll, unless a task waits.
    */
   quietSince: number | null
-  /** What could not be checked, and why, in sentences. Empty: everything was checked. */
+  /** What could not be checked, and why, in sentences; empty if everything was checked. */
   notSeen: string[]
 }
 
@@ -47,7 +47,7 @@ export interface UnopenedSession {
   waitsFor: string
 }
 
-/** How many of the newest open sessions are compared with the side store, and for how many of them Temporal is asked what they wait for. */
+/** How many of the newest open sessions are compared with the side store, and how many of them pawl asks Temporal about. */
 const COMPARED = 1_000
 const EXAMINED = 50
 /** A worker opens a session and stores its first events within this time. */

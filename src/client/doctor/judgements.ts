@@ -15,7 +15,7 @@ export interface WorkflowFacts {
   open: number
   examined: number
   heldUp: readonly HeldUpSession[]
-  /** Those whose workflow has ended although they are unfinished in the store. */
+  /** The sessions whose workflow has ended although they are unfinished in the store. */
   ended: readonly string[]
 }
 
@@ -113,7 +113,7 @@ export function judgeClocks(clocks: Partial<Record<'Postgres' | 'Temporal', Cloc
 }
 
 /**
- * The queues with those of their pollers that still poll, as far as that is known. `now`: the server's time. While a workflow task waits, a
+ * The queues, each with only the pollers that still poll, as far as that is known. `now`: the server's time. While a workflow task waits, a
  * process that has not polled for one since then is gone or frozen, because workflow tasks never keep a worker busy for long.
  */
 export function pollingAt(queues: readonly QueueFacts[], now: number): QueueFacts[] {
@@ -253,7 +253,7 @@ function toolAdvice(failing: readonly FailingStep[]): string {
   return `Check what the tools call. ${lists}, and \`--json\` has their stack traces.`
 }
 
-/** Whether the newest attempt failed, or most did. A single ToolError may be an ordinary answer, such as an unknown order. */
+/** Whether the newest attempt failed, or most attempts did. A single ToolError may be an ordinary answer, such as an unknown order. */
 function isFailing({ failed, failedAt, succeeded, succeededAt, isFault, context }: FailingStep): boolean {
   if (failed >= MANY_FAILURES && failed >= succeeded) return true
   return failedAt > (succeededAt ?? 0) && (isFault || failed >= MANY_FAILURES || !context.startsWith('tool:'))

@@ -42,7 +42,7 @@ export async function openSessions(client: Client, taskQueue: string, most: numb
   )
 }
 
-/** Those of the sessions that wait for a worker, or that no worker can continue. */
+/** The sessions among `ids` that wait for a worker, or that no worker can continue. */
 export async function heldUpAmong(client: Client, ids: readonly string[]): Promise<HeldUpSession[]> {
   const examined = await executionsOf(client, ids)
   return examined.flatMap(({ sessionId, execution }) => {
@@ -51,7 +51,7 @@ export async function heldUpAmong(client: Client, ids: readonly string[]): Promi
   })
 }
 
-/** Those of the sessions whose workflow has ended. One that the server no longer knows, or never knew, is not among them. */
+/** The sessions among `ids` whose workflow has ended. Excludes those that the server no longer knows, or never knew. */
 export async function endedAmong(client: Client, ids: readonly string[]): Promise<string[]> {
   const examined = await executionsOf(client, ids)
   return examined.flatMap(({ sessionId, execution }) => (execution?.open === false ? [sessionId] : []))

@@ -11,7 +11,7 @@ export interface DeploymentPlace {
   /** The address of a running `pawl dev`. */
   found: TemporalAddress | undefined
   taskQueue: string
-  /** `false`: it has no side store; undefined: none is configured. */
+  /** `false` if the deployment has no side store; undefined if none is configured. */
   postgres: ConnectOptions['postgres']
 }
 

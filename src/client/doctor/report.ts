@@ -12,7 +12,7 @@ export interface HealthCheck {
   level: HealthLevel
   /** What was measured, as text for people. */
   measured: string
-  /** What to do, in one or two sentences; absent: nothing. */
+  /** What to do, in one or two sentences; absent if nothing needs to be done. */
   advice?: string
   /** The measurements, as data for programs. */
   details?: Json

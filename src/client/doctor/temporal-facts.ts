@@ -29,7 +29,7 @@ export interface QueueFacts {
   name: string
   type: 'workflow' | 'activity'
   pollers: Poller[]
-  /** Tasks that no worker has picked up yet; undefined: the server does not report them. */
+  /** Tasks that no worker has picked up yet; undefined if the server does not report them. */
   backlog: { tasks: number; ageMs: number } | undefined
 }
 

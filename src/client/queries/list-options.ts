@@ -39,7 +39,7 @@ export interface PageOptions {
   cursor?: string | undefined
 }
 
-/** Which sessions to list; the span is that of their creation. */
+/** Which sessions to list; the span applies to their creation time. */
 export interface SessionListOptions extends SpanOptions, PageOptions {
   /** Sessions with this status, or one of these. Default: any. */
   status?: SessionStatus | SessionStatus[]
@@ -91,7 +91,7 @@ export interface FailureOptions extends SpanOptions {
   idPrefix?: string
 }
 
-/** Which tool calls to list; the span is that of the model's requests for them. */
+/** Which tool calls to list; the span applies to the time at which the model requested them. */
 export interface ToolCallListOptions extends SpanOptions, PageOptions {
   /** The id of one session. Default: all sessions. */
   session?: string
@@ -323,7 +323,7 @@ function dateOf(value: unknown): unknown {
   return value instanceof Date || typeof value === 'number' || typeof value === 'string' ? new Date(value) : value
 }
 
-/** One of these values, or a list of them; read as a list. */
+/** One of these values, or a list of them; parsed to a list. */
 function someOf<T extends string>(among: readonly T[]) {
   const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value])
   return where<T | T[]>(

@@ -102,7 +102,7 @@ export interface Queries {
 export interface SessionQueries {
   /** All checkpoints, newest first. */
   checkpoints(): Promise<ListedCheckpoint[]>
-  /** The newest checkpoint that is not archived; null: there is none. */
+  /** The newest checkpoint that is not archived; null if there is none. */
   latestCheckpoint(): Promise<ListedCheckpoint | null>
   /** The summaries that replaced parts of the conversation for the model, in order, including those that a rollback discarded. */
   compactions(): Promise<ListedCompaction[]>
@@ -120,9 +120,9 @@ export interface SessionQueries {
 export interface StoreQueries extends Queries {
   /** The ids of sessions that precede and follow this one in order. */
   neighbours(sessionId: string): Promise<string[]>
-  /** The erasure of the session; null: it was not erased, or a message has started it again. */
+  /** The erasure of the session; null if it was not erased, or a message has started it again. */
   erasure(sessionId: string): Promise<Erasure | null>
-  /** The names of the agents that have sessions, in their order: the first 100. */
+  /** The names of the first 100 agents that have sessions, in alphabetical order. */
   agentNames(): Promise<string[]>
   session(sessionId: string): SessionQueries & StoredSession
   close(): Promise<void>

@@ -1,6 +1,6 @@
 // The active span of the process that sends a message.
 
-/** Where OpenTelemetry's API, in every copy and version of it, keeps what an application has registered. */
+/** The global property in which every copy and version of OpenTelemetry's API keeps what an application has registered. */
 const REGISTERED = Symbol.for('opentelemetry.js.api.1')
 const INVALID = /^0+$/
 

@@ -12,7 +12,7 @@ import { unlessAway } from './unless-away.ts'
 /** Where a session's past is read. */
 export interface PastOf extends Pick<SessionSource, 'sessionId' | 'store'> {
   read: ReadPage
-  /** Set if only the store is read. */
+  /** Set if pawl reads only the store. */
   where?: 'store'
 }
 
@@ -23,7 +23,7 @@ export function pastOf(source: SessionSource): PastOf {
 
 /**
  * All events, or those up to the checkpoint, one by one.
- * @throws SessionNotFoundError, RequestRefusedError `checkpoint_not_found`, `events_gone` if the first ones are needed for `what` and are
+ * @throws SessionNotFoundError, RequestRefusedError `checkpoint_not_found`, `events_gone` if `what` needs the first events and they are
  * gone.
  */
 export async function* eventsUpTo(

@@ -1,6 +1,6 @@
 // Wakes a reader between two reads: at a notification, after a time, or when it is aborted.
 
-/** Something to wait for, rung by a notification, a timer, or the signal's abort. */
+/** A wait that ends at a notification, after a time, or when the signal aborts. */
 export function startBell(signal: AbortSignal): { ring: () => void; wait(ms: number): Promise<void>; close(): void } {
   let rung = false
   let wake: (() => void) | undefined

@@ -32,8 +32,8 @@ export async function isErased({ client, store, sessionId }: Erasable): Promise<
 }
 
 /**
- * The error for a session that was erased and has not started again; undefined: it was not, or that cannot be found out now. Postgres is
- * asked only about a session that is not open, so an outage of Postgres costs open sessions nothing.
+ * The error for a session that was erased and has not started again; undefined if it was not, or if that cannot be determined now. Postgres
+ * is asked only about a session that is not open, so an outage of Postgres costs open sessions nothing.
  */
 export async function ifErased({ client, store, sessionId }: Erasable): Promise<SessionNotFoundError | undefined> {
   if (!store) return undefined

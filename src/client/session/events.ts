@@ -26,7 +26,7 @@ const QUERY_TIMEOUT_MS = 5_000
 /** Bytes of JSON that a reader holds at a time. */
 const PAGE_BYTES = 500_000
 /**
- * A page of the events above `after` that are available now; empty: there are none.
+ * A page of the events above `after` that are available now; empty if there are none.
  * @throws SessionNotFoundError, and SessionUnavailableError if neither the store nor the workflow can say whether there are any.
  */
 export async function readEvents(source: SessionSource, after: number): Promise<SessionEvent[]> {
@@ -81,7 +81,7 @@ function whyFailed(failed: unknown): { failed?: unknown } {
   return failed instanceof NotOpenYet ? {} : { failed }
 }
 
-/** An execution of the chain, and its newest event that is read. */
+/** An execution of the chain, and the last event to read from it. */
 interface ChainLink {
   executionId: string | undefined
   upTo: number

@@ -40,7 +40,7 @@ function isTaken(error: unknown): boolean {
   return error instanceof Error && error.cause !== undefined && isTaken(error.cause)
 }
 
-/** The target in the options; undefined: the head. @throws RequestRefusedError `invalid_target`. */
+/** The target in the options; undefined for the head. @throws RequestRefusedError `invalid_target`. */
 export function targetOf({ checkpoint, message, run }: Partial<Record<'checkpoint' | 'message' | 'run', unknown>>): Target | undefined {
   if (checkpoint === undefined && message === undefined && run === undefined) return undefined
   try {

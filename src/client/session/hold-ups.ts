@@ -82,14 +82,14 @@ function adviceFor({ isUnserved, advice }: HoldUp, agent: string | undefined): s
   return isUnserved ? startOne(agent) : advice
 }
 
-/** What holds the session up, and what to do about it, in sentences; undefined: nothing that is known. */
+/** What holds the session up, and what to do about it, in sentences; undefined if no cause is known. */
 export async function whyHeldUp({ client, sessionId, agent }: SessionToCheck): Promise<string | undefined> {
   const execution = await executionStateOf(client, sessionId)
   const holdUp = execution.open ? stuckOn(execution) : undefined
   return holdUp && `The session waits for ${holdUp.waitsFor}. ${adviceFor(holdUp, agent)}`
 }
 
-/** The error for a session that is held up. `holdUp` undefined: the cause is not known. */
+/** The error for a session that is held up. `holdUp` is undefined if the cause is not known. */
 function heldUp(
   { sessionId, agent }: Omit<SessionToCheck, 'client'>,
   holdUp: HoldUp | undefined,

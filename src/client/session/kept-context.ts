@@ -29,7 +29,7 @@ export async function warnOfOtherContext(store: Store, sessionId: string, contex
       'the session keeps the context that it was started with; the different context of a later message is not used. To use another context, start another session'
     warn(logger, 'CONTEXT_NOT_USED', { session: sessionId }, text)
   } catch {
-    // The message is on its way; a store that is away is reported elsewhere.
+    // The message has been sent; an unavailable store is reported elsewhere.
   }
 }
 

@@ -115,7 +115,7 @@ function put(texts: ReadonlyMap<string, string>, event: SessionEvent): SessionEv
   return json === undefined ? event : withBlob(event, JSON.parse(json) as Json)
 }
 
-/** A large value of the session by its sha256: JSON text. Null: it is not, or no longer, there. @throws StoreError. */
+/** A large value of the session by its sha256: JSON text. Null if it is not, or no longer, stored. @throws StoreError. */
 export async function readBlob(store: Store | undefined, sessionId: string, sha256: string): Promise<string | null> {
   return (await storeOr(store).blobs.get(sessionId, [{ sha256, bytes: 0 }])).get(sha256) ?? null
 }

@@ -6,7 +6,7 @@ import { addToTranscript } from '../../session/transcript/adding.ts'
 import { emptyTranscript } from '../../session/transcript/transcript.ts'
 import type { MessageRow } from '../../store/rows.ts'
 
-/** What a row has besides the message itself. */
+/** The columns of a row besides the message itself. */
 type Origin = Omit<MessageRow, 'role' | 'content'>
 
 /** The messages of a session, as the store would return them, from events that are added one by one. */

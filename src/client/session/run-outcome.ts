@@ -18,15 +18,15 @@ export type RunEnd = Exclude<SettledRun, WaitingRun>
 export interface RunWatch {
   /** Accepts the next events; returns how the run settled, once it has, and the `seq` of the event that says so. */
   take(events: readonly SessionEvent[]): { settled: RunEnd; seq: number } | undefined
-  /** What the run waits for a person or a client to do, by the events so far or by `state`; undefined: it does not wait. */
+  /** What the run waits for a person or a client to do, by the events so far or by `state`; undefined if it does not wait. */
   waiting(state?: SessionState): WaitingRun | undefined
-  /** The run's number; undefined: no run has taken the message yet. */
+  /** The run's number; undefined if no run has taken the message yet. */
   run(): number | undefined
   /** Where the run is, by the events so far, in sentences. `heldUp`: what keeps the session from its next step, if that is known. */
   progress(heldUp?: string): string
 }
 
-/** The state, with the calls that it had no room for added from the events. */
+/** The state, plus the calls that did not fit into it, taken from the events. */
 function withCallsOf({ current: told }: SessionState, state: SessionState): SessionState {
   const { current } = state
   if (!current?.leftOut) return state
@@ -144,7 +144,7 @@ export function watchRun(messageId: string): RunWatch {
   }
 }
 
-/** When pawl retries. */
+/** When pawl makes the next attempt. */
 function nextIn({ nextAttemptAt }: SessionError): string {
   return nextAttemptAt === undefined ? '' : ` (pawl retries it at ${new Date(nextAttemptAt).toISOString()})`
 }

@@ -19,7 +19,7 @@ export interface ReportedAttempt {
   code: string
   /** What went wrong. */
   message: string
-  /** When, in milliseconds since 1970. */
+  /** When it failed, in milliseconds since 1970. */
   at: number
 }
 
@@ -34,22 +34,25 @@ export interface ReportedCall {
   /** The call's status. */
   status: ToolCallStatus | 'requested' | 'awaiting_resolution'
   /**
-   * The arguments that it is executed with, or if they have more than 4,000 bytes, the beginning of their JSON as text; null: not known.
+   * The arguments that it is executed with, or if they have more than 4,000 bytes, the beginning of their JSON as text; null if unknown.
    */
   input: Json
-  /** What it returned, or the beginning of its JSON as text, as for `input`; null: nothing yet, or `resultBlob` has it. */
+  /**
+   * What it returned, or the beginning of its JSON as text, as for `input`; null if it has not returned yet, or if `resultBlob` refers to
+   * the result.
+   */
   result: Json
   /** SHA-256 of a result that is too large for the row, as `session.blob` accepts it. */
   resultBlob: string | null
-  /** When the newest attempt began, in milliseconds since 1970; null: none did, or not known. */
+  /** When the newest attempt began, in milliseconds since 1970; null if there was none, or if unknown. */
   startedAt: number | null
-  /** When it ended, in milliseconds since 1970; null: it has not, or not known. */
+  /** When it ended, in milliseconds since 1970; null if it has not, or if unknown. */
   endedAt: number | null
   /** Attempts so far. */
   attempts: number
-  /** The effect's name in the outside world; null: none is known. */
+  /** The effect's name in the outside world; null if none is known. */
   effectId: string | null
-  /** The idempotency key; null: a read, or not known. */
+  /** The idempotency key; null for a read, or if unknown. */
   key: string | null
   /** The call whose result it received instead of being executed. */
   replayOf: string | null
@@ -63,9 +66,9 @@ export interface ReportedCall {
 export interface ReportedTurn {
   /** Number of the turn within the run, from 1. */
   turn: number
-  /** The model that answered; null: none did. */
+  /** The model that answered; null if none did. */
   model: string | null
-  /** When it answered, in milliseconds since 1970; null: none did. */
+  /** When it answered, in milliseconds since 1970; null if none did. */
   answeredAt: number | null
   /** Failed attempts of the model call. */
   failedAttempts: ReportedAttempt[]
@@ -85,7 +88,7 @@ export interface RunReport {
   status: 'running' | 'waiting' | 'failed' | 'completed' | 'interrupted' | 'left'
   /** When it began, in milliseconds since 1970. */
   startedAt: number
-  /** When it ended, in milliseconds since 1970; null: it has not ended, or is `left`. */
+  /** When it ended, in milliseconds since 1970; null if it has not ended, or is `left`. */
   endedAt: number | null
   /** The turns, oldest first; without the side store, only the newest one. */
   turns: ReportedTurn[]
@@ -93,7 +96,7 @@ export interface RunReport {
   error: SessionError | null
   /** What each strategy would keep and redo, the suggested one first; empty unless the run has failed. */
   previews: RecoveryPreview[]
-  /** Why the run's calls could not be read from the side store; absent: no error occurred. */
+  /** Why the run's calls could not be read from the side store; absent if no error occurred. */
   storeError?: string
 }
 

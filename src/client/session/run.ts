@@ -20,9 +20,9 @@ const WHY_MS = 500
 
 /** Where to look for a message's run. */
 export interface RunPlace {
-  /** The message was just sent, so an archived one with the same id is not the one. */
+  /** The message was just sent, so an archived message with the same id is a different one. */
   isSent?: true
-  /** The message is being answered again after this event. */
+  /** The `seq` of the event after which the message is answered again. */
   after?: number
 }
 
@@ -135,7 +135,7 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
       const state = await queryState(client, sessionId, QUERY_TIMEOUT_MS)
       if ('v' in state) return watch.waiting(state)
     } catch {
-      // No workflow, or no worker to ask: no decision or answer has been accepted since.
+      // There is no workflow, or no worker to query, so no decision or answer has been accepted since.
     }
     return waiting
   }

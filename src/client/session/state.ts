@@ -24,7 +24,7 @@ export async function readState(source: Omit<SessionSource, 'closed'>): Promise<
   const [live, erased] = await Promise.all([liveState(source), ifErased(source)])
   if (erased) throw erased
   if (live.state) return live.state
-  // Closed long ago, still loading, or with no worker to ask: the store may have it.
+  // The session may have closed long ago, may still be loading, or may have no worker to query. The store may have its state.
   try {
     const stored = source.store && (await storedState(source.store, source.sessionId))
     if (stored) return live.error ? { ...stored, status: 'error', error: live.error } : stored

@@ -20,7 +20,7 @@ import { type WorkflowAnswer, liveState } from './state.ts'
 export interface SessionReport {
   /** The session's id. */
   sessionId: string
-  /** The agent's name; null: not known yet. */
+  /** The agent's name; null if not known yet. */
   agent: string | null
   /** `loading`: no worker has opened it yet, or one is reading its past; `waitsFor` says which. */
   status: SessionStatus | 'loading'
@@ -28,25 +28,27 @@ export interface SessionReport {
   since: number | null
   /** The source: the session's workflow, or the side store if the workflow has closed or does not answer; `server`: neither can say. */
   from: 'workflow' | 'store' | 'server'
-  /** Why the workflow did not answer; absent: it did, or has closed. */
+  /** Why the workflow did not answer; absent if it did, or has closed. */
   unanswered?: string
   /** The run in progress, or the one that failed. */
   run: { run: number; turn: number; startedAt: number } | null
   /** Why it is in `error`. */
   error: SessionError | null
-  /** What it waits for: a worker or Postgres first, as they hold up everything else, then what needs a person. Empty: nothing. */
+  /**
+   * What it waits for: a worker or Postgres first, as they hold up everything else, then what needs a person. Empty if it does not wait.
+   */
   waitsFor: SessionWait[]
-  /** Its plan; null: it has none, or it is not known. */
+  /** Its plan; null if it has none, or if that is not known. */
   plan: PlanProgress | null
   /** Received messages that are not in a turn yet. */
   queued: number
-  /** When its content was erased; absent: it was not, or a message has started the session again. */
+  /** When its content was erased; absent if it was not, or if a message has started the session again. */
   erasedAt?: number
-  /** How far its events are stored, and when they were last stored; null: the side store has none, or does not answer. */
+  /** How far its events are stored, and when they were last stored; null if the side store has none, or does not answer. */
   stored: { seq: number; at: number } | null
-  /** Why the side store could not be read; absent: no error occurred. */
+  /** Why the side store could not be read; absent if no error occurred. */
   storeError?: string
-  /** Events that are not stored yet; absent: not known. */
+  /** Number of events that are not stored yet; absent if unknown. */
   behind?: number
 }
 

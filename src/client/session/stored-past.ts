@@ -22,7 +22,7 @@ export interface StoredPast extends PastSource {
   top: number
   /** The newest events, which the store may not have yet, oldest first. */
   tail: readonly SessionEvent[]
-  /** The state after all of them; undefined: not asked for. */
+  /** The state after all of them; undefined if it was not requested. */
   state: SessionState | undefined
   /** Some of the events with these `seq`, in the given order, but at least one if any is stored. */
   at(seqs: readonly number[]): Promise<SessionEvent[]>

@@ -24,7 +24,7 @@ import { defined } from '../../session/defined.ts'
 const FAILED_PRECONDITION = 9
 const NOT_READY_MS = 30_000
 const BETWEEN_TRIES_MS = 500
-/** Far longer than a worker's crash and a replay take. */
+/** How long a request may take to be accepted: far longer than a worker's crash and a replay take. */
 const ACCEPTED_MS = 30_000
 /** How long an accepted request may take: a rollback waits for the run to stop, and that may include a tool's `verify`. */
 const CARRIED_OUT_MS = 10 * 60_000
@@ -127,7 +127,7 @@ async function accepted<R>(
   return client.withDeadline(Date.now() + ACCEPTED_MS, start).catch(async (error: unknown) => {
     if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
     const { waitsFor = 'a worker', advice = 'Start one.' } = (await holdUps.look().catch(() => undefined)) ?? {}
-    // No `cause`: the timeout says nothing more.
+    // The error has no `cause`, because the timeout says nothing more.
     throw new SessionUnavailableError(sessionId, {
       what: `has not accepted the request within ${ACCEPTED_MS / 1_000} s: it waits for ${waitsFor}`,
       advice: `${advice} The request may still be carried out.`,

@@ -4,7 +4,7 @@ import type { RunState, SessionState } from '../../session/state.ts'
 import type { SettledRun, WaitingCall } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
-/** That a run waits, and for what. */
+/** The status of a waiting run, with the calls that it waits for. */
 export type WaitingRun = SettledRun & { status: 'waiting' }
 
 const KINDS = { awaiting_approval: 'approval', awaiting_answer: 'client', awaiting_resolution: 'unknown' } as const

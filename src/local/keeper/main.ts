@@ -38,7 +38,7 @@ function start(name: string, spec: ProcessSpec): Promise<number> {
     cwd,
     env,
     stdio: ['ignore', log, log],
-    // In a process group of its own.
+    // With `group`, the process leads a process group of its own.
     detached: spec.signals === 'group',
     ...(uid === undefined ? {} : { uid }),
     ...(gid === undefined ? {} : { gid }),

@@ -74,7 +74,7 @@ async function initialise({ keeper, binaries, user, path, id, password, logFile 
       '--auth=scram-sha-256',
       `--pwfile=${here}/../password`,
       '--no-instructions',
-      // The provider that is the same on every system.
+      // This locale provider is the same on every system.
       '--encoding=UTF8',
       '--locale=C',
       '--locale-provider=builtin',

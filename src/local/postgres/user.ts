@@ -17,7 +17,7 @@ export interface ServerUser {
 const CANDIDATES = ['postgres', 'nobody']
 
 /**
- * The user for a server with its data in `dataDir`; undefined: the user of this process, unless that is root.
+ * The user for a server with its data in `dataDir`; undefined for the user of this process, which is used unless it is root.
  * Existing data stays with its owner.
  * @throws StackError `postgres_not_found`.
  */

@@ -80,7 +80,7 @@ async function intoCache(target: string, get: ProgramSource, source: CliSource, 
   return target
 }
 
-/** A file of that name may be another program, or one for another machine. */
+/** A file with that name may be another program, or a build for another machine. */
 async function checked(path: string): Promise<string> {
   const { stdout } = await run(path, ['--version'], { timeout: 20_000, env: { PATH: process.env.PATH ?? '' } })
   if (!stdout.startsWith('temporal version')) throw new Error(`${path} is not Temporal's command line`)

@@ -1,4 +1,4 @@
-// What the ways to get a `temporal` program need.
+// The settings that the ways to get a `temporal` program share.
 import type { Keeper } from '../keeper/keeper.ts'
 import type { Say } from '../progress.ts'
 

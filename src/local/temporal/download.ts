@@ -44,7 +44,7 @@ async function open(url: URL, stop: AbortSignal): Promise<Response> {
   const timer = setTimeout(() => end.abort(new Error(`no answer from ${url.host} within ${ANSWER_MS / 1_000} s`)), ANSWER_MS)
   try {
     const response = await fetch(url, { signal: end.signal })
-    // Not AbortSignal.timeout: as a source of AbortSignal.any, it may be collected before it aborts.
+    // This does not use AbortSignal.timeout: as a source of AbortSignal.any, it may be garbage-collected before it aborts.
     setTimeout(() => end.abort(new Error(`the download took longer than ${DOWNLOAD_MS / 60_000} min`)), DOWNLOAD_MS).unref()
     return response
   } finally {

@@ -22,11 +22,11 @@ export async function buildCli(scratch: string, { env, keeper, say, logFile }: C
       command: 'go',
       args: ['install', '-ldflags=-s -w', `github.com/temporalio/cli/cmd/temporal@v${CLI_RELEASE}`],
       cwd: scratch,
-      // Without cgo it needs no C compiler; without symbols it is a third smaller. Its temporary files go when `scratch` goes.
+      // Without cgo it needs no C compiler; without symbols it is a third smaller. Its temporary files are removed with `scratch`.
       env: { ...defined(env), GOBIN: bin, GOTMPDIR: scratch, CGO_ENABLED: '0' },
       logFile,
       stopSignal: 'SIGTERM',
-      // Its compilers would outlive it, and write to `scratch`.
+      // Otherwise, its compilers would outlive it and write to `scratch`.
       signals: 'group',
       marker: 'github.com/temporalio/cli',
     })

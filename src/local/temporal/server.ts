@@ -91,7 +91,7 @@ async function launch(binary: string, { keeper, dir, state, namespace, ui }: Tem
       ...Object.entries(DYNAMIC_CONFIG).map(([key, value]) => `--dynamic-config-value=${key}=${value}`),
     ],
     cwd: dir.path,
-    // Its own environment and home: the user's settings for the command line are meant for their clients.
+    // The server gets its own environment and home, because the user's settings for the command line are meant for clients.
     env: { PATH: process.env.PATH ?? '', HOME: dir.path, TMPDIR: process.env.TMPDIR ?? '/tmp' },
     logFile,
     stopSignal: 'SIGTERM',

@@ -35,7 +35,7 @@ export async function sendTo(call: RouteCall<unknown, unknown, unknown>, id: str
   const { pawl, access, request, agents } = call
   requireOwnId(access, id)
   const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout, priority } = body
-  // Otherwise, a tenant's user could put their own sessions ahead of others.
+  // Only `operate` may set a priority: otherwise, a tenant's user could put their own sessions ahead of others.
   if (priority !== undefined) requireScope(access, 'operate')
   if (agent !== undefined && agents && !agents.includes(agent)) throw unknownAgent(agent, agents)
   const session = pawl.session(id, {

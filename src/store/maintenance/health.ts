@@ -17,9 +17,9 @@ export interface ServerFacts {
   /** Host, port and database. */
   address: string
   roundTripMs: number
-  /** Its time, and the local time halfway through the request for it, in milliseconds since 1970. */
+  /** The server's time, and the local time halfway through the request for it, in milliseconds since 1970. */
   clock: { theirs: number; ours: number }
-  /** Whether it accepts no writes. */
+  /** Whether it refuses writes. */
   isReadOnly: boolean
 }
 
@@ -31,7 +31,7 @@ export interface SchemaFacts {
   /** Migrations of a newer release that prevent this one from writing, and others. */
   breaking: string[]
   newer: string[]
-  /** The Temporal namespace that its sessions belong to; null: none is recorded. */
+  /** The Temporal namespace that its sessions belong to; null if none is recorded. */
   namespace: string | null
 }
 
@@ -65,14 +65,14 @@ export interface AgentActivity {
 export interface FailingStep {
   /** `model`, `compaction` or `tool:<name>`. */
   context: string
-  /** The name of the model; null: a tool, or no model was chosen. */
+  /** The name of the model; null for a tool, or if no model was chosen. */
   model: string | null
-  /** The agent that asked the model; null: a tool, whatever agents have it. */
+  /** The agent that called the model; null for a tool, whichever agents have it. */
   agent: string | null
   /** Failed attempts, and when the newest one failed. */
   failed: number
   failedAt: number
-  /** Code or class and message of the newest. */
+  /** The code, or the class and message, of the newest failure. */
   newest: string
   /** Whether an attempt threw something other than a ToolError, which may be an ordinary answer. */
   isFault: boolean

@@ -23,7 +23,7 @@ export interface ArchiveBatch {
 export interface Prunable {
   sessions: number
   /**
-   * Their rows by table, as `PrunedBatch` reports them. Without `completed_keys`: which keys are kept is known only when the events are
+   * Their rows by table, as `PrunedBatch` reports them, except for `completed_keys`: which keys are kept is known only when the events are
    * read.
    */
   rows: RowCounts

@@ -133,7 +133,7 @@ export async function missingBlobs(
   return rows.map((row) => row.sha256 ?? '')
 }
 
-/** The event after which the session's rows begin; 0: they begin with its first event. */
+/** The event after which the session's rows begin; 0 if they begin with its first event. */
 export async function originOf(database: Database, schema: PostgresSchema, sessionId: string): Promise<number> {
   const [row] = await database.query(`select origin_seq from ${schema.table('sessions')} where session_id = $1`, [safeKey(sessionId)])
   return Number(row?.origin_seq ?? 0)

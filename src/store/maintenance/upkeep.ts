@@ -21,7 +21,7 @@ export interface StoreUpkeep {
   erase(request: EraseRequest): Promise<ErasureCounts | null>
   /** Starts the rows of an unknown session at a later event; returns the head. */
   adopt(sessionId: string, adopted: AdoptedState): Promise<StoredHead>
-  /** The event after which the session's rows begin; 0: nothing is missing. */
+  /** The event after which the session's rows begin; 0 if nothing is missing. */
   origin(sessionId: string): Promise<number>
   /** The values (by SHA-256) that the store lacks. */
   missingBlobs(sessionId: string, hashes: readonly string[]): Promise<string[]>

@@ -70,11 +70,11 @@ export async function readHorizon(database: Queryable, schema: PostgresSchema): 
 
 /** A transaction that readers of `commits` wait for. Members are null if they are unknown, or the role must not see them. */
 export interface Holder {
-  /** Of its server process; null: a prepared transaction. */
+  /** Its server process; null for a prepared transaction. */
   pid: number | null
   /** The name that its program gave itself. */
   program: string | null
-  /** The address of its client; null: a local one. */
+  /** The address of its client; null for a local one. */
   client: string | null
   /** Milliseconds since it began. */
   openMs: number | null
@@ -92,11 +92,11 @@ export interface HeldUp {
   holders: Holder[]
 }
 
-/** Writers hold up readers all the time, but only for milliseconds. */
+/** Writers hold readers up all the time, but only for milliseconds. */
 const WORTH_A_REPORT_MS = 5_000
 const NAMED = 5
 
-/** What has held up readers of `commits` for seconds; null: nothing has. */
+/** What has held up readers of `commits` for seconds; null if nothing has. */
 export async function readHeldUp(database: Queryable, schema: PostgresSchema): Promise<HeldUp | null> {
   const [oldest] = await database.query(
     `select (extract(epoch from clock_timestamp() - at) * 1000)::bigint as for_ms from ${schema.table('commits')}

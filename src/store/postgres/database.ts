@@ -20,11 +20,17 @@ export interface Queryable {
 
 /** Postgres. Every method rejects with `StoreError`. */
 export interface Database extends Queryable {
-  /** Read committed; rolled back if `work` throws. `timeoutMs` bounds each of its statements. `first`: a statement without parameters. */
+  /**
+   * Runs `work` in a read-committed transaction, which is rolled back if `work` throws. `timeoutMs` bounds each of its statements. `first`:
+   * a statement without parameters.
+   */
   transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { timeoutMs?: number; first?: string }): Promise<T>
-  /** Read-only; all statements of `work` see the same moment. They must run one after another, because they share a connection. */
+  /** Runs `work` read-only; all its statements see the same moment. They must run one after another, because they share a connection. */
   snapshot<T>(work: (at: Queryable) => Promise<T>): Promise<T>
-  /** Read-only, on one connection; each statement of `work` sees at least what the one before it saw. They must run one after another. */
+  /**
+   * Runs `work` read-only, on one connection; each of its statements sees at least what the one before it saw. They must run one after
+   * another.
+   */
   sequence<T>(work: (on: Queryable) => Promise<T>): Promise<T>
   /** A client outside the pool, not connected yet. */
   newClient(): Client
@@ -133,12 +139,12 @@ function ownPool(connectionString: string): Pool {
   })
 }
 
-/** A hanging Postgres never confirms the end of a connection, so the wait for it is limited. */
+/** A hanging Postgres never confirms that a connection has ended, so the wait is limited. */
 async function end(pool: Pool): Promise<void> {
   await inTime(pool.end(), GOODBYE_MS)
 }
 
-/** With a time limit, because a user's pool may wait forever. */
+/** The time limit is needed because a user's pool may wait forever. */
 function checkOut(pool: Pool): Promise<PoolClient> {
   return new Promise((resolve, reject) => {
     let late = false

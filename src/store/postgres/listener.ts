@@ -20,7 +20,7 @@ export interface Listener {
   close(): Promise<void>
 }
 
-/** Not a valid session id. */
+/** This is not a valid session id. */
 const EVERY_SESSION = '*'
 const EVERY_BELL = bellOf(EVERY_SESSION)
 const FIRST_RETRY_MS = 250
@@ -55,7 +55,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     connecting
       .then(() => opened.query(`listen "${channel}"`))
       .then(() => {
-        // Called again, because TLS has replaced the socket.
+        // Called a second time, because TLS has replaced the socket.
         holdProcess(opened, 'unref')
         failures = 0
         // Commits before this moment were missed.
@@ -92,7 +92,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     if (!leaving) return
     // Keep the process alive until the connection has ended.
     holdProcess(leaving, 'ref')
-    // A hanging Postgres never confirms the end.
+    // A hanging Postgres never confirms that the connection has ended.
     await inTime(
       leaving.end().catch(() => {}),
       GOODBYE_MS,

@@ -38,7 +38,7 @@ export interface MigrateReport {
   pending: string[]
   /** Names of breaking migrations of newer releases, which stop workers of this release from writing; only with `check`. */
   tooNew: string[]
-  /** The Temporal namespace that the sessions belong to; absent: no worker has claimed them yet. */
+  /** The Temporal namespace that the sessions belong to; absent if no worker has claimed them yet. */
   namespace?: string
   /** The namespace that they belonged to, if they were moved. */
   movedFrom?: string

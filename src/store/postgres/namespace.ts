@@ -5,12 +5,12 @@ import { StoreError } from '../errors.ts'
 import type { PostgresSchema } from './schema.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 
-/** A scalar subquery: the recorded namespace; null: none is recorded yet. */
+/** A scalar subquery: the recorded namespace; null if none is recorded yet. */
 export function recordedNamespace(schema: PostgresSchema): string {
   return `(select name from ${schema.table('namespace')})`
 }
 
-/** The recorded namespace; null: none, or the Postgres schema has no tables yet. */
+/** The recorded namespace; null if there is none, or the Postgres schema has no tables yet. */
 export async function readNamespace(database: Queryable, schema: PostgresSchema): Promise<string | null> {
   const [table] = await database.query('select to_regclass($1) as found', [schema.table('namespace')])
   if (!table?.found) return null
@@ -18,7 +18,7 @@ export async function readNamespace(database: Queryable, schema: PostgresSchema)
   return row?.name ?? null
 }
 
-/** Records the namespace, if none is. @throws StoreError `foreign_namespace` if another one is recorded. */
+/** Records the namespace, if none is recorded. @throws StoreError `foreign_namespace` if another one is recorded. */
 export async function claimNamespace(database: Queryable, schema: PostgresSchema, namespace: string): Promise<void> {
   const claimed = await database.query(
     `insert into ${schema.table('namespace')} (name) values ($1) on conflict do nothing returning name`,

@@ -101,12 +101,12 @@ async function probe(client: Client): Promise<void> {
   client.on('error', () => {})
   try {
     const connecting = client.connect()
-    // Not in pg's types.
+    // This member is not in pg's types.
     ;(client as Client & { unref?: () => void }).unref?.()
     await connecting
     await client.query({ text: 'select 1', query_timeout: ANSWER_MS } as { text: string })
   } finally {
-    // A hanging server never confirms the end.
+    // A hanging server never confirms that the connection has ended.
     void client.end().catch(() => {})
   }
 }

@@ -29,7 +29,7 @@ export function schemaOf(name: string): PostgresSchema {
   return {
     name,
     channel: `pawl_${name}`,
-    // Cannot be the channel of another schema, because no name contains a dot.
+    // This cannot be the channel of another schema, because no name contains a dot.
     stops: `pawl_${name}.stops`,
     table: (table) => `${quoted}.${table}`,
     fill: (sql) => sql.replaceAll('{schema}', quoted),

@@ -174,7 +174,7 @@ export const CUSTOM_EVENTS = {
   raw: 'text',
 } as const satisfies Columns
 
-/** Handed over by executors, not projected from events. */
+/** Executors hand these values over; they are not projected from events. */
 export const SLICES = {
   slice: 'text',
   version: 'integer',

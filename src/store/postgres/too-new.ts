@@ -2,7 +2,7 @@
 import { StoreError } from '../errors.ts'
 import type { PostgresSchema } from './schema.ts'
 
-/** A query for one row: `names` of the breaking migrations that are not in the parameter (null: do not check). */
+/** A query for one row: `names` of the breaking migrations that are not in the parameter (null skips the check). */
 export function breakingMigrations(schema: PostgresSchema, known: string): string {
   return `select string_agg(name, ', ') as names from ${schema.table('migrations')} where breaking and name <> all (${known}::text[])`
 }

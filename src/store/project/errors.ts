@@ -5,7 +5,7 @@ import type { LateFlush } from '../store.ts'
 import type { ERRORS, RowOf } from '../postgres/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
 
-/** What only failures of runs have. */
+/** Columns that only failures of runs have. */
 const NO_INCIDENT = { incident_seq: null, ended_at: null, ended_by: null, outcome: null }
 
 /**

@@ -30,7 +30,7 @@ export interface Incident {
   code: string
   /** Whether a person has ended one of its errors. */
   byPerson: boolean
-  /** The recovery that the run continues from; null: there is none, or it has failed. */
+  /** The recovery that the run continues from; null if there is none, or it has failed. */
   recovery: { strategy: string; automatic: boolean } | null
 }
 
@@ -41,7 +41,7 @@ export interface IncidentContext {
   incident: Incident | null
 }
 
-/** What an event ends; null: nothing. */
+/** What an event ends; null if it ends nothing. */
 export function errorEndOf(session: IncidentContext, event: SessionEvent): ErrorEnd | null {
   if (session.incident === null) return null
   const by = endedBy(session, event)
@@ -91,7 +91,7 @@ function outcomeForMetrics(outcome: IncidentOutcome, healed: 'healed_by_itself' 
   return outcome === 'rolled_back' ? outcome : 'given_up'
 }
 
-/** Who ended the error that the session was in; null: the event does not end it. */
+/** Who ended the error that the session was in; null if the event does not end it. */
 function endedBy({ error, incident }: IncidentContext, event: SessionEvent): EndedBy | null {
   if (!error) return null
   switch (event.type) {
@@ -145,7 +145,7 @@ function outcomeOf({ error, currentRun }: IncidentContext, event: SessionEvent):
 /** An error that has not ended. */
 export const NOT_ENDED: ErrorEnd = { ended_at: null, ended_by: null, outcome: null }
 
-/** Completes the end of an error that is already known in part: known values stay. */
+/** Completes the end of an error that is partly known; known values stay. */
 export function laterEnd(known: ErrorEnd, end: ErrorEnd): ErrorEnd {
   return {
     ended_at: known.ended_at ?? end.ended_at,

@@ -14,7 +14,7 @@ import { jsonText, safeKey, sanitiser } from '../postgres/sanitise.ts'
 export interface MessageProjection {
   /** The newest turn while results of its calls are missing. */
   openTurn: OpenTurn | null
-  /** Never holds messages: they become rows at once. */
+  /** The transcript never holds messages here, because they become rows at once. */
   transcript: Transcript
   /** Results in `blobs`, by call. */
   blobs: Map<string, BlobRef>

@@ -82,7 +82,7 @@ const PLAN_CHANGE: ValueCheck = (value, member, adjusted) => {
   const what = isObject(value) && typeof value.do === 'string' && Object.hasOwn(CHANGES, value.do) ? CHANGES[value.do] : undefined
   return (what ?? UPDATE)(value, member, adjusted)
 }
-/** Null: there was no plan at that point. */
+/** Null if there was no plan at that point. */
 const RESTORED = optional(
   record({ plan: (value, member, adjusted) => (value === undefined || value === null ? value : PLAN(value, member, adjusted)) }),
 )
@@ -147,9 +147,9 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     content: blocks,
     stopReason: anything,
     usage: USAGE,
-    // Read by `costOf` only, which checks it.
+    // Only `costOf` reads it, and checks it.
     price: anything,
-    // Read by `spentBy` only, which checks it.
+    // Only `spentBy` reads it, and checks it.
     spent: anything,
     calls: list(RESOLUTION),
     metadata: anything,
@@ -225,7 +225,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     name: text,
     data: anything,
   },
-  // Amounts are read by `spentBy` only, which checks them.
+  // Only `spentBy` reads amounts, and checks them.
   spent: {
     ...REPORT,
     tokens: anything,

@@ -5,7 +5,7 @@ import { beginningOf } from '../../session/beginning.ts'
 
 /** A member whose stored value differs from the event's. */
 export interface Adjustment {
-  /** Its path, such as `usage.input_tokens`; empty: no rows could be made of the event at all, for the reason in `problem`. */
+  /** Its path, such as `usage.input_tokens`; empty if no rows could be made from the event at all, for the reason in `problem`. */
   member: string
   /** The beginning of its JSON text; empty if the member is missing. */
   was: string

@@ -37,9 +37,9 @@ export interface Census {
   calls: CensusCount[]
   /** Messages that are not in a turn yet. */
   messages: CensusCount[]
-  /** Flushes whose spans are not exported yet, at most 10,000; undefined: no traces are exported. */
+  /** Flushes whose spans are not exported yet, at most 10,000; undefined if no traces are exported. */
   unexported?: number
-  /** Milliseconds for which stored events have been missing from the feed; 0: they appear within seconds. */
+  /** Milliseconds for which stored events have been missing from the feed; 0 if they appear within seconds. */
   feedDelayMs: number
 }
 

@@ -8,13 +8,13 @@ import type { PostgresSchema } from '../postgres/schema.ts'
 
 /** Reads parts of a session's past. Each method rejects with `StoreError`. */
 export interface StoredConversation {
-  /** The newest events up to `seq`, newest first: at most 200 and about 500,000 bytes; none: there are none. */
+  /** The newest events up to `seq`, newest first: at most 200 and about 500,000 bytes; an empty list if there are none. */
   upTo(sessionId: string, seq: number): Promise<SessionEvent[]>
   /** The first of these events, in the given order: about 1,000,000 bytes of them. Omits those that are not stored. */
   at(sessionId: string, seqs: readonly number[]): Promise<SessionEvent[]>
   /** See `PastSource.turningPoints`. */
   turningPoints(sessionId: string, after: number, before: number): Promise<SessionEvent[]>
-  /** The messages of the transcript with these ids; `ids` undefined: those that are not in a turn yet. */
+  /** The messages of the transcript with these ids; if `ids` is undefined, those that are not in a turn yet. */
   messages(sessionId: string, ids: readonly string[] | undefined): Promise<SaidMessage[]>
   /** The newest event before `seq` with an output of the call. */
   output(sessionId: string, callId: string, before: number): Promise<SessionEvent | undefined>

@@ -11,7 +11,7 @@ import type { PostgresSchema } from '../postgres/schema.ts'
 export interface LiveSession {
   /** How far its events are stored. */
   head: number
-  /** Null: the store does not know the session. */
+  /** Null if the store does not know the session. */
   status: SessionStatus | null
   /** Parts of streams after the cursor, in order. */
   parts: DeltaPart[]

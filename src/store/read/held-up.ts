@@ -20,7 +20,7 @@ function inWords({ pid, program, client, openMs, waitsFor, blockedBy }: Holder):
 
 const REPEAT_MS = 60_000
 
-/** Logs what holds up the feed: at once, again every minute, and when it is over. */
+/** Logs what holds up the feed: at once, again every minute, and when it ends. */
 export function heldUpReports(logger: Logger): (heldUp: HeldUp | null) => void {
   let reportedAt: number | undefined
   return (heldUp) => {

@@ -113,7 +113,7 @@ export async function locateMessage(
 
 /** A page of a session's events. */
 export interface EventRange {
-  /** Those above this `seq`; default 0. */
+  /** Only events above this `seq`; default 0. */
   after?: number
   /** Maximum number; default 1,000. */
   limit?: number

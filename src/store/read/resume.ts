@@ -65,7 +65,7 @@ function stateAt(
   return findState(database, schema, { sessionId, key, head: { seq, digest }, forkedSeq: Number(row.forked_seq) })
 }
 
-/** SQLSTATE of a write to a read-only database, which is not pruned either. */
+/** SQLSTATE of a write to a read-only database. Such a database is not pruned, either. */
 const READ_ONLY = '25006'
 
 /** See `Store.lastExecution`. */

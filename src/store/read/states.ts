@@ -9,7 +9,7 @@ import type { PostgresSchema } from '../postgres/schema.ts'
 
 /** A state without `accepted`, and warnings about unreadable parts. */
 export interface FoundState {
-  /** Undefined: neither a checkpoint nor the events could be read. */
+  /** Undefined if neither a checkpoint nor the events could be read. */
   state: SessionState | undefined
   warnings: string[]
 }

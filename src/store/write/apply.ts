@@ -31,12 +31,12 @@ export interface WriteNeeds {
   schema: PostgresSchema
   kept: KeptStates
   notifier: Notifier
-  /** Names of the migrations that this release has; undefined: do not check. */
+  /** Names of the migrations that this release has; undefined skips the check. */
   known(): Promise<readonly string[] | undefined>
-  /** The Temporal namespace of this process; undefined: do not check. */
+  /** The Temporal namespace of this process; undefined skips the check. */
   namespace: string | undefined
   logger: Logger | undefined
-  /** Called with the events that this store has written, each once over all processes; without inherited ones. */
+  /** Called with the events that this store has written, each once over all processes, except inherited ones. */
   onStored?: ((stored: WrittenEvents) => void) | undefined
 }
 
@@ -212,7 +212,8 @@ async function append(
     }
     const { seq, digest } = segment.at(-1) ?? last
     last = { epoch, seq, digest }
-    // The event that says so is the fork's own, and comes after the copy: an erasure of the original must know of it before.
+    // The event that records the origin is the fork's own and comes after the copy. An erasure of the original must know about the fork
+    // before that.
     if (options.inherited !== undefined) projection.session.forkedFrom = { sessionId: options.inherited, seq }
     const apart = guarded ? await insertGuarded(tx, schema, fixed, checkpoints, segment) : []
     rows.errors.unshift(...apart.map(checkpointErrorRow))

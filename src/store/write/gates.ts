@@ -21,13 +21,13 @@ export async function shutGate(
 /** A gate that is shut, or was opened early. */
 export interface StoredGate {
   key: string
-  /** Milliseconds until it opens; 0: it is open. */
+  /** Milliseconds until it opens; 0 if it is open. */
   forMs: number
   /** The worker that was refused. */
   by: string
   /** Milliseconds since the newest refusal. */
   refusedAgoMs: number
-  /** Milliseconds since it was opened early; null: it was not. */
+  /** Milliseconds since it was opened early; null if it was not. */
   openedAgoMs: number | null
 }
 

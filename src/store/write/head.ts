@@ -23,9 +23,9 @@ export interface LockedSession {
 
 /** What a writer knows about itself. */
 export interface WriterIdentity {
-  /** The migrations that its release has; undefined: do not check. */
+  /** The migrations that its release has; undefined skips the check. */
   known: readonly string[] | undefined
-  /** Its Temporal namespace; undefined: do not check. */
+  /** Its Temporal namespace; undefined skips the check. */
   namespace: string | undefined
 }
 

@@ -39,7 +39,7 @@ export interface Segment {
   head: StoredHead
   /** The execution that the events were read from, if known. */
   executionId: string | undefined
-  /** The first event for the row of `commits`; undefined: no row, because the events are another session's. */
+  /** The first event for the row of `commits`; undefined if there is no row, because the events are another session's. */
   commitsFrom: number | undefined
 }
 

@@ -28,7 +28,7 @@ interface Life {
   orchestrator?: { pid: number; serves: boolean }
 }
 
-/** As systemd does by default. The pause keeps a supervisor that cannot start from restarting in a tight loop. */
+/** The delay before a restart, as in systemd's default. The pause keeps a supervisor that cannot start from restarting in a tight loop. */
 const START_AGAIN_MS = 100
 
 /** Starts it. */

@@ -18,9 +18,9 @@ export interface Trouble {
   choice: number
 }
 
-/** pawl gives up on a call at its fifth death: bad luck must not look like a broken agent. */
+/** pawl gives up on a call at its fifth death. Bad luck must not look like a broken agent. */
 const MAX_TROUBLES = 3
-/** Longer than any heartbeat timeout and the timeout of a workflow task. */
+/** This is longer than any heartbeat timeout and the timeout of a workflow task. */
 const PAUSE_MS = [4_000, 7_000] as const
 const DOWN_MS = [300, 2_500] as const
 const LOOK_MS = 5

@@ -49,7 +49,7 @@ function statement({ since, until, agent, idPrefix }: FailureFilter) {
   return { matches, values }
 }
 
-/** Columns that count what failed by what became of it; `subject` identifies what failed. */
+/** Columns that count failures by their outcome; `subject` identifies what failed. */
 const byOutcome = (subject: string): string =>
   ['healed_by_itself', 'healed_by_person', 'rolled_back', 'given_up', 'open']
     .map((outcome) => `count(distinct ${subject}) filter (where outcome = '${outcome}') as ${outcome}`)

@@ -40,7 +40,7 @@ export interface FeedNeeds {
   report?: ((heldUp: HeldUp | null) => void) | undefined
 }
 
-/** Before the first event. */
+/** The place before the first event. */
 const BEGINNING: Key = ['0', '', 0]
 
 /**

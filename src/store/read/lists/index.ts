@@ -59,14 +59,14 @@ export type * from '../../sums.ts'
  * `invalid_cursor`.
  */
 export interface Lists {
-  /** By creation, newest first. */
+  /** Sessions by creation, newest first. */
   sessions(filter: SessionFilter, paging: Paging): Promise<Rows<ListedSession>>
   session(sessionId: string): Promise<ListedSession | null>
   /** The ids next to this one, in their order. */
   neighbours(sessionId: string): Promise<string[]>
-  /** The erasure of the session; null: it was not erased, or a message has started it again. */
+  /** The erasure of the session; null if it was not erased, or a message has started it again. */
   erasure(sessionId: string): Promise<Erasure | null>
-  /** The names of the agents that have sessions, in their order: the first 100. */
+  /** The names of the first 100 agents that have sessions, in alphabetical order. */
   agentNames(): Promise<string[]>
   /** Sessions whose status is `error`, by creation, newest first. */
   inError(filter: InErrorFilter, paging: Paging): Promise<Rows<SessionInError>>
@@ -74,7 +74,7 @@ export interface Lists {
   overview(filter: OverviewFilter): Promise<StatusOverview>
   /** Sessions whose workflow should be open, quietest first, and how many there are. */
   unfinished(filter: UnfinishedFilter): Promise<{ sessionIds: string[]; count: number }>
-  /** Those of the executions whose sessions the store has as opened. */
+  /** The executions whose sessions the store has recorded as opened. */
   storedAmong(executions: readonly StartedSession[]): Promise<string[]>
   /** The transcript in order; messages that are not in a turn yet come last. */
   messages(sessionId: string, paging: Paging): Promise<Rows<ListedMessage>>
@@ -84,17 +84,17 @@ export interface Lists {
   checkpoints(sessionId: string, paging: Paging): Promise<Rows<ListedCheckpoint>>
   /** The newest one that is not archived. */
   latestCheckpoint(sessionId: string): Promise<ListedCheckpoint | null>
-  /** In order. */
+  /** The compactions of a session, in order. */
   compactions(sessionId: string): Promise<ListedCompaction[]>
   /** Newest first. */
   errors(filter: ErrorFilter, paging: Paging): Promise<Rows<ListedError>>
   /** Statistics of failures. */
   failures(filter: FailureFilter): Promise<FailureReport>
-  /** By request, newest first. */
+  /** Tool calls by the time of their request, newest first. */
   toolCalls(filter: ToolCallFilter, paging: Paging): Promise<Rows<ListedToolCall>>
-  /** All of one session that match, in the order of the model's requests, with large results. */
+  /** All matching calls of one session, in the order of the model's requests, with large results. */
   toolCallsOf(sessionId: string, filter?: SessionToolCallFilter): Promise<ListedToolCall[]>
-  /** One run; null: it is not stored. */
+  /** One run; null if it is not stored. */
   run(sessionId: string, run: number): Promise<ListedRun | null>
   /** Calls that wait for a person or a client, oldest request first. */
   pending(filter: PendingFilter, paging: Paging): Promise<Rows<ListedPendingCall>>

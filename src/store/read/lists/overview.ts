@@ -15,7 +15,7 @@ const QUIET = "interval '5 minutes'"
 /** A worker that has the tool of a call begins it within milliseconds. */
 const BEGUN_WITHIN = "interval '10 seconds'"
 const JUST_STORED = "interval '3 seconds'"
-/** In the order of the overview. */
+/** The needs, in the order of the overview. */
 const NEEDS = [
   'recovery',
   'resolution',
@@ -145,7 +145,7 @@ function matchingOf({ agent, idPrefix }: Pick<OverviewFilter, 'agent' | 'idPrefi
   return conditions.map((condition) => ` and ${condition}`).join('')
 }
 
-/** Those of the executions whose session has a row, unless the row only says that the session was closed, or erased, before. */
+/** The executions whose session has a row, unless the row only says that the session was closed or erased before. */
 export async function storedAmong(database: Queryable, schema: PostgresSchema, executions: readonly StartedSession[]): Promise<string[]> {
   const { value, values } = newStatement()
   const [ids, times] = [executions.map(({ sessionId }) => safeKey(sessionId)), executions.map(({ startedAt }) => startedAt.toISOString())]

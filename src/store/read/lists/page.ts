@@ -119,7 +119,7 @@ export function begins(value: ListQuery['value'], column: string, idPrefix: stri
   return idPrefix === undefined ? [] : [`starts_with(${column}, ${value(safeKey(idPrefix))}::text)`]
 }
 
-/** Adds the condition that each of the columns has its text; undefined: any text. */
+/** Adds the condition that each of the columns has its text; undefined allows any text. */
 export function equal(query: ListQuery, columns: Readonly<Record<string, string | undefined>>): void {
   for (const [column, text] of Object.entries(columns)) {
     if (text !== undefined) query.where.push(`${column} = ${query.value(safeKey(text))}`)

@@ -11,7 +11,7 @@ import type { SessionFilter, InErrorFilter } from '../../filters.ts'
 const COLUMNS = `${SESSION_COLUMNS}, ${PLAN_COLUMNS}, parent, forked_seq, model, provider, usd, checkpoint, waiting,
   ${ms('flushed_at')}, ${ms('pruned_at')}, ${ms('erased_at')}`
 
-/** By creation, newest first. The order stays the same whatever happens to a session. */
+/** Orders sessions by creation, newest first. This order stays the same whatever happens to a session. */
 const BY_CREATION: Pick<StoredList<unknown, unknown>, 'order' | 'key' | 'after' | 'keyOf'> = {
   order: 'sessions.created_at desc, sessions.session_id',
   key: ['number', 'text'],

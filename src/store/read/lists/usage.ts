@@ -1,5 +1,5 @@
-// Sums of tokens and US dollars: days newest first, turns in order, others highest cost first. Inherited turns of forks have no rows, so that nothing is
-// counted twice.
+// Sums of tokens and US dollars: days newest first, turns in order, others highest cost first. Inherited turns of forks have no rows, so
+// nothing is counted twice.
 import { textIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { usageOf } from '../reader.ts'
@@ -18,7 +18,7 @@ const DAY_TEXT = `to_char(group_key, 'YYYY-MM-DD')`
 const TURN_TEXT = `array_to_string(group_key, '.')`
 
 /**
- * In `double precision`, because Postgres sums bigint and numeric in numeric, which takes twice as long. Whole numbers up to 2^53 are
+ * Sums in `double precision`, because Postgres sums bigint and numeric in numeric, which takes twice as long. Whole numbers up to 2^53 are
  * exact; dollars are rounded to billionths, which hold every list price, so that a sum does not depend on the order.
  */
 const TOKEN_SUMS = TOKENS.map((name) => `sum(${name}::double precision) as ${name}`).join(', ')

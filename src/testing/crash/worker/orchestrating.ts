@@ -1,4 +1,4 @@
-// Loaded by every process of a crash test's workers before its own code: watches the orchestrator.
+// Watches the orchestrator. Every process of a crash test's workers loads this before its own code.
 import { markWriter } from '../marks.ts'
 import { listenForAnswers } from './answers.ts'
 import { exitWith } from './exit-with-test.ts'
