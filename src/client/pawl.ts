@@ -86,7 +86,7 @@ export class Pawl implements Queries, Upkeep {
     // Every wait adds a listener.
     setMaxListeners(0, closing.signal)
     return new Pawl({ client, store, taskQueue, closed: closing.signal, tell, indexed, logger: options.logger }, async () => {
-      closing.abort(new StoreError('store_closed', 'The client was closed: connect another one.'))
+      closing.abort(new StoreError('store_closed', 'The client is closed. Connect a new one.'))
       await store?.close()
       await close()
     })

@@ -16,7 +16,7 @@ const WHAT_NEXT: Record<string, string> = {
   billing_error: 'Check the plan and the credit balance of the Anthropic organization.',
   connection_error:
     'pawl retries it according to the agent’s `retry`; if it persists, check the network, the proxy and ANTHROPIC_BASE_URL.',
-  invalid_request_error: 'Correct what the API names: options of anthropic(), instructions, tools or messages.',
+  invalid_request_error: 'Fix the problem that the API reports: options of anthropic(), instructions, tools or messages.',
   context_overflow:
     'Declare `compaction` for the agent and continue the run, abandon it, or go back (`recover`, `rollback`); or shrink messages, images and tool results, or lower `maxTokens`.',
   not_found_error: 'Check the name of the model and ANTHROPIC_BASE_URL.',
@@ -128,6 +128,6 @@ function detailOf(thrown: SdkError, error: unknown): string {
 }
 
 function sentence(what: string, code: string, retryable: boolean): string {
-  const next = WHAT_NEXT[code] ?? (retryable ? RETRIED : 'pawl does not retry it. Correct what the API names.')
+  const next = WHAT_NEXT[code] ?? (retryable ? RETRIED : 'pawl does not retry it. Fix the problem that the API reports.')
   return `${what.replace(/\.?$/, '.')} ${next}`
 }

@@ -40,7 +40,7 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
   const hasGoneOff = (name: string): boolean => alarms.get(name)?.hasGoneOff ?? false
 
   function follow(): void {
-    // Outside the scope of a step that learns of a deadline, because alarms outlive it.
+    // Runs outside the scope of the step that learns of a deadline, because alarms outlive that step.
     home ??= CancellationScope.current()
     const wanted = momentsOf(journal.state)
     for (const [name, { scope }] of alarms) {

@@ -25,7 +25,7 @@ export interface PawlSinks extends Sinks {
   }
 }
 
-/** The session's events, which grow by appending. */
+/** The session's events, an append-only list. */
 export interface Journal {
   /** The last event before those in this journal. */
   readonly base: Watermark

@@ -233,7 +233,7 @@ describe('a run whose model call fails in a way that the error does not explain'
     reason: expect.stringMatching(/^The same unexpected error twice in a row: .*reading 'usage'/),
   }
 
-  it('a run waits for a person after the same unexplained error twice, not for an outage to end', async () => {
+  it('after the same unexplained error twice, a run waits for a person instead of for an outage to end', async () => {
     const { session } = insistent.play(here.pawl, { model: broken })
     const failure = await (await session.send('go')).settled({ timeout: 20_000 })
     expect(failure).toMatchObject({ status: 'failed', ...isFault })

@@ -200,7 +200,7 @@ describe('an idle session', () => {
     }
   })
 
-  it('an idle session can be forked by another worker before it has made an event since', async () => {
+  it('another worker can fork an idle session that has made no event since it continued as new', async () => {
     const here = await deploy({ history: { events: 100 } })
     try {
       const player = stage()

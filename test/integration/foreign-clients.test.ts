@@ -250,7 +250,7 @@ describe('invalid arguments', () => {
     expect(await session.state()).toMatchObject({ sessionId: id, agent: 'player' })
   })
 
-  it('invalid arguments of a start that have the wrong types are left out', async () => {
+  it('start arguments of the wrong type are omitted', async () => {
     const { id, session } = player.play(here.pawl, { model: inOrder('hello') })
     const start = {
       sessionId: 'somebody-else',

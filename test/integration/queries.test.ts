@@ -224,7 +224,7 @@ describe('a session', () => {
     expect(archived[0]).toMatchObject({ why: 'rolled_back', archivedSeq: 23, archivedAt: expect.any(Date) })
   })
 
-  it('a session has its checkpoints, and says which were rolled back', async () => {
+  it('a session lists its checkpoints and marks those that were rolled back', async () => {
     expect(await of().checkpoints()).toMatchObject([
       { version: 2, reasons: ['nightly'], by: 'ops', seq: 21, upToSeq: 21, lastMessageId: 'm_2_2', archivedSeq: 23, run: 2, turn: 2 },
       { version: 1, reasons: ['turn'], by: null, seq: 11, lastMessageId: 'm_1_2', archivedSeq: null },

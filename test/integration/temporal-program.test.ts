@@ -143,7 +143,7 @@ describe('a machine without a temporal program', () => {
     await expect.poll(left).toEqual({ ...NOTHING, files: ['temporal'] })
   })
 
-  it('a machine without a temporal program waits for the download without Go', { timeout: MINUTE }, async () => {
+  it('without a temporal program and without Go, the stack waits for the download', { timeout: MINUTE }, async () => {
     const slowly: Answer = async (response, archive) => setTimeout(() => response.end(archive), 300)
     const { maker } = await machine({ answer: slowly, headStartMs: 50 })
     expect(await maker()).toBe('temporal version 0.0.0 (downloaded)')

@@ -192,7 +192,7 @@ it('a call that ran while the deploy broke its session is not repeated, and its 
 })
 
 it.each([{ session: 'running' }, { session: 'paused' }])(
-  'an interrupt of such a call does not lose its result while the session is $session',
+  'interrupting a call that no worker can replay keeps its result while the session is $session',
   { timeout: 180_000 },
   async ({ session }) => {
     const old = await here.startWorker({ agents: [player.agent as Agent] })

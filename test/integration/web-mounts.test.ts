@@ -68,7 +68,7 @@ const FRAMEWORKS: Record<string, () => Promise<string>> = {
 }
 
 describe('the whole server', () => {
-  it('the whole server is shown in docs/web.md, runs as it says there, and ends in an orderly way', async () => {
+  it('the complete server in docs/web.md runs as documented and shuts down cleanly', async () => {
     const source = await readFile(join(ROOT, 'examples/web/server.ts'), 'utf8')
     const guide = await readFile(join(ROOT, 'docs/web.md'), 'utf8')
     expect(guide).toContain(`\`\`\`ts\n${source.slice(source.indexOf('\n') + 1)}\`\`\``)

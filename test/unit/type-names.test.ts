@@ -31,7 +31,7 @@ it('the search for repeated type names finds one that another file declares, exp
   expect(namesOfSeveral(files)).toEqual(['Call: a.ts, b.ts'])
 })
 
-it('no exported type of the source shares its name', async () => {
+it('no two exported types share a name', async () => {
   const paths = (await readdir(`${ROOT}/src`, { recursive: true }))
     .map((path) => `src/${path}`)
     .filter((path) => path.endsWith('.ts') && path !== GENERATED)

@@ -16,24 +16,24 @@ export const TALKS_WITHIN_MS = 10_000
 export const STORE_PATIENCE_MS = 1_000
 /** How often the workflow is asked while the store is unreachable. */
 const POLL_WORKFLOW_MS = 250
-/** A silent store may be behind: the workflow is then asked too, but less and less often, because a query costs as much as a turn does. */
+/** A silent store may be behind. The workflow is then queried, too, but less and less often, because a query costs as much as a turn. */
 const DOUBT_STORE_AFTER_MS = 2_000
 /** Notifications of other sessions show that workers write to the store: this session may simply have no new events. */
 const DOUBT_TALKING_STORE_AFTER_MS = 10_000
 const MAX_DOUBT_MS = 30_000
 
-/** The result of a look at the store: the events above `after`, and whatever else a follower wants. */
+/** The result of reading the store once: the events above `after`, and whatever else a follower wants. */
 export interface LookResult {
   events: SessionEvent[]
   /** There is more to read immediately. */
   more?: boolean
-  /** The longest wait until the next look. */
+  /** The longest wait until the next read. */
   withinMs?: number
 }
 
 /**
- * Reads the store for a follower, which a hanging store must not hold up: a slow read is not awaited, and until it ends the store counts as
- * unreachable. Undefined: the store is unreachable, or there is none.
+ * Reads the store for a follower. A hanging store must not hold the follower up, so a slow read is not awaited, and the store counts as
+ * unreachable until it ends. Undefined if the store is unreachable, or there is none.
  */
 function impatientReader<L>(source: SessionSource, look: (store: Store) => Promise<L>): () => Promise<L | undefined> {
   let slow = false
@@ -63,18 +63,18 @@ export async function* followBatches(
   for await (const { events } of follow(source, { after, signal, bells: [which ?? 'everything'], look })) yield events
 }
 
-/** What a follower reads, and which notifications make it look at once. */
+/** What a follower reads, and which notifications make it read at once. */
 export interface FollowerSource<L extends LookResult> {
   after: number
   signal: AbortSignal
   bells: readonly WatchedCommits[]
   look(store: Store, after: number): Promise<L>
-  /** Whether a look without events has something for the follower. Default: it does not. */
+  /** Whether a read without events has something for the follower. Default: it does not. */
   hasMore?(looked: L): boolean
 }
 
 /**
- * Looks at the store, or at the workflow if the store is unreachable or behind, whenever there may be something new.
+ * Reads the store, or the workflow if the store is unreachable or behind, whenever there may be something new.
  * @throws StoreError `store_closed` once the client is closed: nothing more would ever arrive.
  */
 export async function* follow<L extends LookResult>(

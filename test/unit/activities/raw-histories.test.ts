@@ -252,7 +252,7 @@ describe('what a reset sent again', () => {
   const known = [{ seq: 2, type: 'session_paused' }, rolledBack(3), { seq: 4, type: 'message_received', messageId: 'b', content: 'x' }]
   const again = [signalled('interrupt', { reason: 'no' }), admitted('rollback', rollback), signalled('message', { messageId: 'b' })]
 
-  it('after a reset, requests whose events are stored are repetitions; those after the first task are new, whatever they say', async () => {
+  it('after a reset, a request whose events are stored counts as a repeat, and one that arrives after the first task counts as new', async () => {
     const history = [
       started({}),
       signalled('message', { messageId: 'a' }),

@@ -143,7 +143,7 @@ describe('the record', () => {
     expect((await record('\u0000'.repeat(200_000))).value).toBeNull()
   })
 
-  it('the record of a small result does not ask the store', async () => {
+  it('recording a small result does not query the store', async () => {
     const shelf = away()
     expect(await record('x'.repeat(127_998), {}, undefined, shelf)).toEqual({ value: 'x'.repeat(127_998) })
     expect(shelf.offered).toEqual([])

@@ -15,7 +15,7 @@ const said = (id: string, text = id): Message => ({ id, parts: [{ text }] })
 const ids = (messages: readonly Message[]): string[] => messages.map(({ id }) => id)
 
 describe('the newest messages', () => {
-  it('the newest messages replace those that a page shows, after the earlier ones that it has loaded', () => {
+  it('the newest messages replace those that a page shows, and earlier ones that it has loaded stay in front', () => {
     const shown = ['a', 'b', 'c', 'd'].map((id) => said(id))
     const newest = [said('c', 'other'), said('e')]
     expect(merged(shown, { messages: newest, cursor: '7' })).toEqual([said('a'), said('b'), said('c', 'other'), said('e')])
