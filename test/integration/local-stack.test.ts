@@ -234,7 +234,9 @@ describe('the local stack', () => {
     for (const pid of pids) expect(await isRunning(pid, lostDir)).toBe(false)
   })
 
-  it('the local stack restarts its own servers if the environment still names the addresses that it printed', { timeout: MINUTE }, async () => {
+  it('the local stack restarts its own servers if the environment still names the addresses that it printed', {
+    timeout: MINUTE,
+  }, async () => {
     const first = running
     const exported = { ...process.env, ...first.env }
     // While they run, another stack may use them.
