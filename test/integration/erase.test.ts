@@ -456,6 +456,8 @@ describe('a session that is erased while a fork copies it', () => {
     expect(copied).toMatchObject({ kind: 'refused', code: 'checkpoint_not_found', reason: expect.stringContaining(`"${id}-torn"`) })
     const [audit] = await schema.query('select details from {schema}.audit where session_id = $1', [id])
     expect(audit?.details).toMatchObject({ forks: [`${id}-torn`] })
+    await store.upkeep.erase({ sessionId: `${id}-torn`, by: 'ops', executions: [] })
+    expect(await schema.holding(SECRET)).toEqual([])
   })
 })
 
