@@ -56,15 +56,11 @@ export async function noteStarting(dataDir: string): Promise<() => Promise<void>
 
 /** The data folder of a `pawl dev` that is starting: this one, or that of the working directory or of one above it. */
 export async function findStarting(dataDir?: string): Promise<string | undefined> {
-  return dataDir === undefined
-    ? nearest(process.cwd(), async (near) => ((await isStarting(near, 'ours')) ? near : undefined))
-    : (await isStarting(dataDir))
-      ? dataDir
-      : undefined
+  if (dataDir !== undefined) return (await isStarting(dataDir)) ? dataDir : undefined
+  return nearest(process.cwd(), async (near) => ((await isOurs(join(near, STARTING))) && (await isStarting(near)) ? near : undefined))
 }
 
-async function isStarting(dataDir: string, whose?: 'ours'): Promise<boolean> {
-  if (whose === 'ours' && !(await isOurs(join(dataDir, STARTING)))) return false
+async function isStarting(dataDir: string): Promise<boolean> {
   const pid = await starterIn(dataDir)
   return pid !== undefined && isAlive(pid)
 }

@@ -55,7 +55,7 @@ function receive(listener: (message: ToOrchestrator) => void): void {
 const loggerOf = ({ redact, toParent }: OrchestratorOptions['log']): Logger =>
   openLogger({ redact, ...(toParent && { to: sendingLogger((line) => post({ type: 'log', ...line })) }) })
 
-/** What both may contain comes from the user's modules. */
+/** Loads the only code of the user's that an orchestrator runs. @throws as `loadDataConverter`. */
 async function userCodeOf({ dataConverter, interceptors, folder }: SpareOptions) {
   return {
     ...(dataConverter !== undefined && { dataConverter: await loadDataConverter(dataConverter) }),

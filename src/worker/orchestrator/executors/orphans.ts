@@ -5,21 +5,12 @@ import { ActivityNotFoundError, type Client } from '@temporalio/client'
 import type { ApplicationFailure } from '@temporalio/common'
 import type { Logger } from '../../../agent/tool.ts'
 import { decoded } from '../../../connect/decoded.ts'
-import type { JobKind } from '../../../calls/jobs.ts'
+import { JOB_KINDS, type JobKind } from '../../../calls/jobs.ts'
 import { readReport } from '../../../session/attempts.ts'
 import { sessionIdOf } from '../../../session/protocol/protocol.ts'
 import type { CachedExecution } from '../../protocol.ts'
 import { diedUnseen, neverDispatched } from './failures.ts'
 
-const JOBS: Readonly<Record<JobKind, true>> = {
-  callModel: true,
-  compact: true,
-  executeTool: true,
-  verifyTool: true,
-  resolveTool: true,
-  checkAnswer: true,
-  endHooks: true,
-}
 /** The state of an attempt that the server has assigned to a worker. */
 const STARTED = 2
 
@@ -80,4 +71,4 @@ function deathIn(kind: JobKind, details: unknown, dead: ReadonlySet<string>): Ap
   return report?.executor !== undefined && dead.has(report.executor) ? diedUnseen(kind, report, report.executor) : undefined
 }
 
-const isJob = (name: string): name is JobKind => Object.hasOwn(JOBS, name)
+const isJob = (name: string): name is JobKind => JOB_KINDS.some((kind) => kind === name)

@@ -35,7 +35,9 @@ export class SessionsWorker extends Worker {
     if (readBundle?.of !== of) {
       const bundle = super.getOrCreateBundle(options, logger)
       readBundle = { of, bundle }
-      bundle.catch(() => (readBundle = undefined))
+      bundle.catch(() => {
+        if (readBundle?.bundle === bundle) readBundle = undefined
+      })
     }
     return readBundle.bundle
   }
