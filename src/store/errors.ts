@@ -75,7 +75,8 @@ export function isTooSlow(error: unknown): boolean {
   return error instanceof StoreError && sqlState(error.cause) === '57014'
 }
 
-function sqlState(error: unknown): string | undefined {
+/** The SQLSTATE of an error of the driver; undefined if Postgres did not report it. */
+export function sqlState(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
 }

@@ -56,6 +56,23 @@ async function rowsOf(id: string, of = store) {
 }
 
 describe('a flushed session', () => {
+  it('a flushed session is complete if the connection loses its prepared statements between two flushes', async () => {
+    const pool = new pg.Pool({ connectionString: db.url, max: 1 })
+    const pooled = open({ postgres: pool })
+    try {
+      const log = logOf([started(), ...oneRun(1, 'u1'), ...oneRun(2, 'u2'), ...oneRun(3, 'u3')])
+      for (const until of [3, 7, 11, log.length]) {
+        await pooled.flush('s', EPOCH, log.slice(0, until))
+        // What a pooler does when it gives the next transaction another connection.
+        await pool.query('deallocate all')
+      }
+      await store.flush('t', EPOCH, log)
+      expect(await rowsOf('s', pooled)).toEqual(await rowsOf('t'))
+    } finally {
+      await pool.end()
+    }
+  })
+
   it('a flushed session has its rows in every table', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1'), received('u2')])
     expect(await store.flush('s', EPOCH, log)).toEqual({ epoch: EPOCH, seq: log.length, digest: log.at(-1)?.digest })

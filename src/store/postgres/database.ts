@@ -1,11 +1,12 @@
 // Access to Postgres: a pool, statements with time limits, and transactions that work behind pgbouncer.
+import { createHash } from 'node:crypto'
 import pg from 'pg'
 import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg'
 import { inTime } from '../../waiting/in-time.ts'
 import type { Logger } from '../../agent/tool.ts'
 import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
 import { addressOf, checkPostgresUrl } from './address.ts'
-import { asStoreError, StoreError } from '../errors.ts'
+import { asStoreError, sqlState, StoreError } from '../errors.ts'
 import { type WatchMode, watchOutages } from './outages.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
@@ -15,7 +16,8 @@ export type TextRow = Record<string, string | null>
 
 /** Runs statements. */
 export interface Queryable {
-  query(text: string, values?: readonly unknown[]): Promise<TextRow[]>
+  /** `often`: whether the same text is run again and again, so that it is worth preparing once for each connection. */
+  query(text: string, values?: readonly unknown[], options?: { often?: boolean }): Promise<TextRow[]>
 }
 
 /** Postgres. Every method rejects with `StoreError`. */
@@ -71,6 +73,7 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
   const newClient = (): Client => new pg.Client(clientConfig(config))
   const outages = logger && watchOutages({ address, newClient, logger, when: watch })
   let closed = false
+  let isPreparing = true
   // Our own pool reports lost idle connections here; a user's pool reports them to the user.
   if (isOurs) pool.on('error', () => outages?.failed())
   // The pool removes its own listener before it passes on a new connection: an error in the same packet would then have no listener.
@@ -109,10 +112,22 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
     }
   }
 
+  /** A pooler may give each transaction another connection, which lacks the statements that were prepared on the one before. */
+  async function write<T>(work: (tx: Queryable) => Promise<T>, manner: TransactionManner): Promise<T> {
+    const prepare = isPreparing
+    try {
+      return await withClient((client) => transact(client, work, { ...manner, prepare }))
+    } catch (error) {
+      if (!prepare || !isUnprepared(error)) throw error
+      if (isPreparing) logger?.debug({ err: error }, 'statements are not prepared any more, because connections lose them')
+      isPreparing = false
+      return withClient((client) => transact(client, work, manner))
+    }
+  }
+
   return {
     query: (text, values) => asStored(withClient((client) => run(client, STATEMENT_MS, text, values))),
-    transaction: (work, { timeoutMs = STATEMENT_MS, first } = {}) =>
-      asStored(withClient((client) => transact(client, work, { mode: WRITING, timeoutMs, first }))),
+    transaction: (work, { timeoutMs = STATEMENT_MS, first } = {}) => asStored(write(work, { mode: WRITING, timeoutMs, first })),
     snapshot: (work) => asStored(withClient((client) => transact(client, work, { mode: READING, timeoutMs: STATEMENT_MS }))),
     sequence: (work) => asStored(withClient((client) => transact(client, work, { mode: READING_ON, timeoutMs: STATEMENT_MS }))),
     newClient,
@@ -166,11 +181,21 @@ function checkOut(pool: Pool): Promise<PoolClient> {
   })
 }
 
-async function run(client: PoolClient, timeoutMs: number, text: string, values: readonly unknown[] = []): Promise<TextRow[]> {
-  const query = { text, values: [...values], types: AS_TEXT, query_timeout: timeoutMs + DRIVER_GRACE_MS }
+async function run(
+  client: PoolClient,
+  timeoutMs: number,
+  text: string,
+  values: readonly unknown[] = [],
+  isPrepared = false,
+): Promise<TextRow[]> {
+  const name = isPrepared && { name: nameOf(text) }
+  const query = { ...name, text, values: [...values], types: AS_TEXT, query_timeout: timeoutMs + DRIVER_GRACE_MS }
   const result: { rows?: TextRow[] } = await client.query<TextRow>(query)
   return result.rows ?? []
 }
+
+/** The same for the same text in every process, because processes may share a pooler's connections. */
+const nameOf = (text: string): string => `pawl_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`
 
 const WRITING = 'read committed read write'
 const READING = 'repeatable read read only'
@@ -180,12 +205,19 @@ interface TransactionManner {
   mode: string
   timeoutMs: number
   first?: string | undefined
+  /** Whether statements that are run often are prepared. */
+  prepare?: boolean
 }
+
+/** `invalid_sql_statement_name`, `duplicate_prepared_statement`, and a plan whose tables a migration has changed. */
+const UNPREPARED = new Set(['26000', '42P05', '0A000'])
+
+const isUnprepared = (error: unknown): boolean => UNPREPARED.has(sqlState(error) ?? '')
 
 async function transact<T>(
   client: PoolClient,
   work: (tx: Queryable) => Promise<T>,
-  { mode, timeoutMs, first }: TransactionManner,
+  { mode, timeoutMs, first, prepare = false }: TransactionManner,
 ): Promise<T> {
   // One round trip. `set local`, because a pooler assigns the next transaction to another connection.
   const begin = [
@@ -197,7 +229,7 @@ async function transact<T>(
   await run(client, timeoutMs, begin)
   let result: T
   try {
-    result = await work({ query: (text, values) => run(client, timeoutMs, text, values) })
+    result = await work({ query: (text, values, { often = false } = {}) => run(client, timeoutMs, text, values, often && prepare) })
   } catch (error) {
     if (error instanceof StoreError) await run(client, timeoutMs, 'rollback')
     throw error

@@ -49,6 +49,7 @@ export async function lockSession(
        from ${schema.table('sessions')} where session_id = $1 for update
      ) held on true`,
     [key, known ?? null],
+    { often: true },
   )
   refuseTooNew(schema, row?.unknown)
   if (namespace !== undefined) {

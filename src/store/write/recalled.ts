@@ -18,7 +18,7 @@ export async function recalledEvents(
   const events = schema.table('events')
   // Thousands of messages may arrive during a long call, and they do not affect the turn.
   const ofTurn = `select json from ${events} where session_id = $1 and seq >= $2 and type not like 'message_%' order by seq`
-  const open = openSeq === null ? [] : eventsIn(await tx.query(ofTurn, [key, openSeq]))
+  const open = openSeq === null ? [] : eventsIn(await tx.query(ofTurn, [key, openSeq], { often: true }))
   const replayed = replayedCalls([...open, ...entries.map((entry) => entry.event)])
   if (replayed.length === 0) return open
   return [...eventsIn(await outcomesOf(tx, schema, key, replayed)), ...open]

@@ -70,7 +70,7 @@ export async function writeSegment(tx: Queryable, schema: PostgresSchema, segmen
   if (rows.outcome) statement.part(endRecoveries(statement, schema, key, rows.outcome))
   if (segment.commitsFrom !== undefined) statement.part(commit(statement, schema, key, segment.commitsFrom, head.seq))
   statement.part(updateSession(statement, schema, segment))
-  await tx.query(textOfStatement(statement, 'select 1'), [...statement.values])
+  await tx.query(textOfStatement(statement, 'select 1'), [...statement.values], { often: true })
 }
 
 /** An existing checkpoint of the same version was made from the same events. */
