@@ -1,12 +1,12 @@
 // `npm run bench -- interrupt`: from the call of `session.interrupt()` to the abort signals of the calls in progress, and to the run's end.
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
-import { type Interrupted, withInterruptBench } from './interrupt/rig.ts'
+import { type Held, type Interrupted, withInterruptBench } from './interrupt/rig.ts'
 import { quantile } from './statistics.ts'
 
 /** What is in progress when the interrupt comes. */
-const HELD = ['model', 'tool', 'reads'] as const
-const NAMES = { model: 'a model call', tool: 'a tool call', reads: 'five parallel reads' }
+const HELD: readonly Held[] = ['model', 'tool', 'reads', 'riding']
+const NAMES: Record<Held, string> = { model: 'a model call', tool: 'a tool call', reads: 'five parallel reads', riding: 'a riding read' }
 
 /** Runs the benchmark. */
 export async function run(args: string[]): Promise<void> {

@@ -2,6 +2,7 @@
 const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<void> }>> = {
   turn: () => import('./turn.ts'),
   resume: () => import('./resume.ts'),
+  outage: () => import('./outage.ts'),
   interrupt: () => import('./interrupt.ts'),
   mind: () => import('./mind.ts'),
   cache: () => import('./cache.ts'),

@@ -29,10 +29,7 @@ export async function run(args: string[]): Promise<void> {
   const turns = values.turns.split(',').map(Number)
   const measured = await withResumeBench(async (bench) => [
     ...(await ofExecutors(bench, turns, Number(values.kills))),
-    {
-      what: `orchestrator killed: ${SESSIONS} sessions at work again`,
-      ms: await ofOrchestrators(bench, Number(values['orchestrator-kills'])),
-    },
+    ...(await ofOrchestrators(bench, Number(values['orchestrator-kills']))),
     { what: 'whole worker killed beside a second one', ms: await times(Number(values['worker-kills']), () => bench.killWorker()) },
   ])
   const results = measured
@@ -58,13 +55,22 @@ async function ofExecutors(bench: ResumeBench, turns: readonly number[], kills: 
   return cases.map(({ count, end, ms, events }) => ({ what: `${nameOf[end]}: ${count} turns, ${events} events`, ms }))
 }
 
-/** For each kill, the time of the session that waited longest. */
-function ofOrchestrators(bench: ResumeBench, kills: number): Promise<number[]> {
-  return times(kills, () => bench.killOrchestrator(SESSIONS))
+/** Kills the orchestrator beside one session, beside many, and while it holds a workflow task. */
+async function ofOrchestrators(bench: ResumeBench, kills: number): Promise<Measured[]> {
+  const one = await times(kills, () => bench.killOrchestrator(1))
+  const many = await times(kills, () => bench.killOrchestrator(SESSIONS))
+  const withTask = await times(kills, () => bench.killOrchestratorWithTask())
+  return [
+    { what: 'orchestrator killed: its successor polls', ms: [...one, ...many, ...withTask].map(({ readyMs }) => readyMs) },
+    { what: 'orchestrator killed: the only session', ms: one.flatMap(({ sessionMs }) => sessionMs) },
+    { what: `orchestrator killed: each of ${SESSIONS} sessions`, ms: many.flatMap(({ sessionMs }) => sessionMs) },
+    { what: `orchestrator killed: the last of ${SESSIONS} sessions`, ms: many.map(({ sessionMs }) => Math.max(...sessionMs)) },
+    { what: 'orchestrator killed: a session whose task it held', ms: withTask.flatMap(({ sessionMs }) => sessionMs) },
+  ]
 }
 
-async function times(count: number, measure: () => Promise<number>): Promise<number[]> {
-  const all: number[] = []
+async function times<T>(count: number, measure: () => Promise<T>): Promise<T[]> {
+  const all: T[] = []
   while (all.length < count) all.push(await measure())
   return all
 }

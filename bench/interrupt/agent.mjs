@@ -5,6 +5,8 @@ import { z } from 'zod'
 
 /** Reads of a turn that run in parallel. */
 const READS = 5
+/** Calls after which an executor knows that a tool is quick. */
+const GLANCES = 20
 
 function tell(sessionId, what) {
   appendFileSync(process.env.BENCH_TOLD, `${JSON.stringify({ sessionId, what, at: Date.now() })}\n`)
@@ -27,9 +29,17 @@ const held = defineTool({
   execute: (_input, ctx) => untilStopped(ctx),
 })
 
+const glance = defineTool({
+  name: 'glance',
+  description: 'Is quick, so that it rides on the model call, unless it is to last until it is stopped.',
+  input: z.object({ lasts: z.boolean() }),
+  effect: 'read',
+  execute: ({ lasts }, ctx) => (lasts ? untilStopped(ctx) : 'glanced'),
+})
+
 const usage = { input_tokens: 1, output_tokens: 1 }
-const calling = (count) => ({
-  content: Array.from({ length: count }, (_, n) => ({ type: 'tool_use', id: `toolu_${n}`, name: 'held', input: {} })),
+const calling = (count, name = 'held', input = {}) => ({
+  content: Array.from({ length: count }, (_, n) => ({ type: 'tool_use', id: `toolu_${n}`, name, input })),
   stopReason: 'tool_use',
   usage,
 })
@@ -38,15 +48,21 @@ const calling = (count) => ({
 const model = {
   name: 'bench',
   async generate({ messages, sessionId }, { signal }) {
-    switch (messages.at(-1).content) {
+    const said = messages.at(-1).content
+    if (typeof said !== 'string') return { content: [{ type: 'text', text: 'glanced' }], stopReason: 'end_turn', usage }
+    switch (said) {
       case 'tool':
         return calling(1)
       case 'reads':
         return calling(READS)
+      case 'glances':
+        return calling(GLANCES, 'glance', { lasts: false })
+      case 'riding':
+        return calling(1, 'glance', { lasts: true })
       default:
         return untilStopped({ sessionId, signal })
     }
   },
 }
 
-export default defineAgent({ name: 'interrupt', instructions: '', model, tools: [held] })
+export default defineAgent({ name: 'interrupt', instructions: '', model, tools: [held, glance] })

@@ -53,6 +53,10 @@ const model = {
     if (end === 'tool' && had === turns) return calling('held', { name, ms: LONG_MS })
     if (end === 'outlived' && had === turns) return calling('held', { name, ms: SHORT_MS })
     if (end === 'outlived' && had === turns + 1) return calling('held', { name: `${name} after`, ms: 0 })
+    if (end === 'begun') {
+      tell(sessionId, name, attempt)
+      return { content: [{ type: 'text', text: 'done' }], stopReason: 'end_turn', usage }
+    }
     if (end === 'model') {
       tell(sessionId, name, attempt)
       if (attempt === 1) await sleep(LONG_MS, undefined, { signal })

@@ -27,12 +27,22 @@ interface Entered {
   at: number
 }
 
+/** Milliseconds from the kill of an orchestrator. */
+export interface OrchestratorKilled {
+  /** Until its successor polls. */
+  readyMs: number
+  /** Until each session's next call was entered. */
+  sessionMs: number[]
+}
+
 /** The kills. */
 export interface ResumeBench {
   /** Milliseconds to the call running again, and the session's history events. */
   killExecutor(turns: number, end: 'tool' | 'model'): Promise<{ ms: number; events: number }>
-  /** Milliseconds until the last of this many sessions, each in a tool call at the kill, runs its next call. */
-  killOrchestrator(sessions: number): Promise<number>
+  /** Kills it while this many sessions are each in a tool call; what counts is the call that follows. */
+  killOrchestrator(sessions: number): Promise<OrchestratorKilled>
+  /** Kills it while it holds the workflow task of a session that has received a message; what counts is the run's first call. */
+  killOrchestratorWithTask(): Promise<OrchestratorKilled>
   /** Milliseconds until a second worker runs the call of a worker whose processes were all killed. */
   killWorker(): Promise<number>
 }
@@ -98,16 +108,47 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
     return { ms: again.at - at, events }
   }
 
-  async function killOrchestrator(sessions: number): Promise<number> {
-    const { pids } = await quiet()
+  /** Kills the orchestrator once `prepare` has made work for it, and waits until the calls that must follow are entered. */
+  async function killIt(
+    prepare: (pid: number) => Promise<{ id: string; what: string; settled: Promise<unknown> }[]>,
+  ): Promise<OrchestratorKilled> {
+    const { pids, events } = await quiet()
     await sleep(SPARE_MS)
-    const spoken = await Promise.all(Array.from({ length: sessions }, () => converse(2, 'outlived')))
-    await Promise.all(spoken.map(({ name, session }) => entered(session.id, name, 1)))
+    const { orchestrator } = pids()
+    const spoken = await prepare(orchestrator)
+    const before = events.length
     const at = Date.now()
-    process.kill(pids().orchestrator, 'SIGKILL')
-    const after = await Promise.all(spoken.map(({ name, session }) => entered(session.id, `${name} after`)))
-    await Promise.all(spoken.map(({ handle }) => handle.result()))
-    return Math.max(...after.map((one) => one.at)) - at
+    process.kill(orchestrator, 'SIGKILL')
+    const after = await Promise.all(spoken.map(({ id, what }) => entered(id, what)))
+    await Promise.all(spoken.map(({ settled }) => settled))
+    const ready = events.slice(before).find(({ event }) => event === 'orchestrator_ready')
+    if (!ready) throw new Error('The sessions went on without a new orchestrator.')
+    return { readyMs: ready.at - at, sessionMs: after.map((one) => one.at - at) }
+  }
+
+  async function killOrchestrator(sessions: number): Promise<OrchestratorKilled> {
+    return killIt(async () => {
+      const spoken = await Promise.all(Array.from({ length: sessions }, () => converse(2, 'outlived')))
+      await Promise.all(spoken.map(({ name, session }) => entered(session.id, name, 1)))
+      return spoken.map(({ name, session, handle }) => ({ id: session.id, what: `${name} after`, settled: handle.result() }))
+    })
+  }
+
+  async function killOrchestratorWithTask(): Promise<OrchestratorKilled> {
+    const first = await converse(24, 'nothing')
+    await first.handle.result()
+    return killIt(async (pid) => {
+      // A stopped process still holds its polls, so the server hands it the task.
+      process.kill(pid, 'SIGSTOP')
+      const { name, session, handle } = await converse(0, 'begun', first.session.id)
+      const workflow = client.workflow.getHandle(`pawl:${session.id}`)
+      for (;;) {
+        const { raw } = await workflow.describe()
+        if (raw.pendingWorkflowTask?.startedTime) break
+        await sleep(10)
+      }
+      return [{ id: session.id, what: name, settled: handle.result() }]
+    })
   }
 
   async function killWorker(): Promise<number> {
@@ -125,7 +166,7 @@ export async function withResumeBench<T>(use: (bench: ResumeBench) => Promise<T>
   }
 
   try {
-    return await use({ killExecutor, killOrchestrator, killWorker })
+    return await use({ killExecutor, killOrchestrator, killOrchestratorWithTask, killWorker })
   } finally {
     await worker.stop()
     await pawl.close()

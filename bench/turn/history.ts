@@ -47,6 +47,18 @@ export async function tasksOf(client: Client, workflowId: string): Promise<DoneT
   return tasks
 }
 
+/** How many workflow tasks of a chain of executions ran into their timeout after a worker had taken them. */
+export async function timedOutTasksOf(client: Client, workflowId: string): Promise<number> {
+  const events = await chainOf(client, workflowId)
+  return events.filter((event) => Number(event.workflowTaskTimedOutEventAttributes?.startedEventId ?? 0) > 0).length
+}
+
+/** The types of the activities that a chain of executions scheduled, in order. */
+export async function activitiesOf(client: Client, workflowId: string): Promise<string[]> {
+  const events = await chainOf(client, workflowId)
+  return events.flatMap((event) => event.activityTaskScheduledEventAttributes?.activityType?.name ?? [])
+}
+
 /** How many events a chain of executions has. */
 export async function historyLengthOf(client: Client, workflowId: string): Promise<number> {
   return (await chainOf(client, workflowId)).length
