@@ -118,19 +118,19 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     compact,
     executeTool,
     async verifyTool(input) {
-      return (await run(orderOf('verifyTool', input, question(), { subject: subjectOf(input) }))) ?? { kind: 'not_begun' }
+      return (await run(orderOf('verifyTool', input, uncounted(), { subject: subjectOf(input) }))) ?? { kind: 'not_begun' }
     },
     async resolveTool(input) {
       const { run: number, turn, index, generation, tool } = input
       const subject = { of: 'resolution', callId: callIdOf(number, turn, index, generation), tool } as const
-      return answered(await run(orderOf('resolveTool', input, question(), { subject })))
+      return answered(await run(orderOf('resolveTool', input, uncounted(), { subject })))
     },
     async endHooks(input) {
       const { attempt } = count({})
       return answered(await run(orderOf('endHooks', input, attempt, { subject: { of: 'hooks', run: input.run, turn: input.turn } })))
     },
     async checkAnswer(input) {
-      return answered(await run(orderOf('checkAnswer', input, question(), { subject: { ...subjectOf(input), of: 'answer' } })))
+      return answered(await run(orderOf('checkAnswer', input, uncounted(), { subject: { ...subjectOf(input), of: 'answer' } })))
     },
   }
 }
@@ -172,8 +172,8 @@ function count(earlier: Earlier): CountedAttempt {
   return countAttempt(Context.current().info, earlier)
 }
 
-/** An activity that only asks a question counts no attempts. After a death, Temporal repeats it, or for `verify` the workflow does. */
-function question(): CountedAttempt['attempt'] {
+/** The attempt of an activity that only asks a question: these are not counted. After a death, Temporal repeats it, or for `verify` the workflow does. */
+function uncounted(): CountedAttempt['attempt'] {
   return { number: 1, failed: [], failures: 0 }
 }
 

@@ -117,7 +117,7 @@ export interface JobLink {
   /** Makes the server durably record the reservation of a model call, and waits until it has. @throws AttemptLost. */
   reserve(reservation: Reservation): Promise<void>
   /** Reports how many tokens of the answer have arrived so far: the cost of the call if this executor dies. */
-  streamed(tokens: number): void
+  reportTokens(tokensSoFar: number): void
   /** Reports how long a request to a model took, for metrics only. */
   asked(request: TimedRequest): void
   /** Sends watchers a piece of a model call's answer. */

@@ -1,6 +1,6 @@
 // The interface of the side store: flushing events and reading rows.
 import type { StoredGate } from './write/gates.ts'
-import type { DeltaCursor } from '../session/watching/deltas.ts'
+import type { DeltaCursor, DeltaPart, DeltaStream } from '../session/watching/deltas.ts'
 import type { LogEntry, SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { StoredKeys } from './api-keys.ts'
@@ -10,7 +10,7 @@ import type { SessionState } from '../session/state.ts'
 import type { LiveSession } from './read/deltas.ts'
 import type { StoredConversation } from './read/conversation.ts'
 import type { EventRange } from './read/reader.ts'
-import type { SessionDeltaPart, SessionStream, TidiedDeltas } from './write/deltas.ts'
+import type { TidiedDeltas } from './write/deltas.ts'
 import type { Lists } from './read/lists/index.ts'
 import type { WatchedCommits } from './postgres/listener.ts'
 import type { KeptKey } from './maintenance/completed-keys.ts'
@@ -20,7 +20,7 @@ import type { MessagePlace, MessageRow, WrittenEvents, StoredHead } from './rows
 import type { Census } from './read/census.ts'
 import type { Consumer, FeedStretch } from './write/consumers.ts'
 
-export type { LiveSession, SessionDeltaPart, SessionStream, TidiedDeltas, WatchedCommits }
+export type { LiveSession, TidiedDeltas, WatchedCommits }
 
 /** Options of a flush. */
 export interface FlushOptions {
@@ -109,9 +109,9 @@ export interface Store {
   locateMessage(sessionId: string, messageId: string): Promise<MessagePlace>
 
   /** Stores parts of the answers that models are streaming, and wakes their watchers. Leaves parts unchanged that are already stored. */
-  saveDeltas(parts: readonly SessionDeltaPart[]): Promise<void>
+  saveDeltas(parts: readonly DeltaPart[]): Promise<void>
   /** Deletes each of the `ended` streams whose end the events record; reports which of the `unfinished` ones have lost their beginning. */
-  tidyDeltas(streams: { ended: readonly SessionStream[]; unfinished: readonly SessionStream[] }): Promise<TidiedDeltas>
+  tidyDeltas(streams: { ended: readonly DeltaStream[]; unfinished: readonly DeltaStream[] }): Promise<TidiedDeltas>
   /** Deletes the parts of ended streams that dead processes left in the store; returns their number. */
   sweepDeltas(): Promise<number>
   /** How far the session's events are stored, and what its model has streamed after `cursor`, both at the same moment. */

@@ -52,7 +52,7 @@ export type FromExecutor =
   | { type: 'entered'; job: string; timeoutMs: number }
   | { type: 'progress'; job: string; value: Json }
   /** How many tokens of the model's answer have arrived, for a call under a budget. */
-  | { type: 'streamed'; job: string; tokens: number }
+  | { type: 'tokens_so_far'; job: string; tokens: number }
   /** A request to a model has ended. */
   | { type: 'asked'; job: string; timed: TimedRequest }
   /** New output of models since the last message. */
@@ -109,7 +109,7 @@ export interface HeldJobReport {
   progress?: Json
   /** For a model call under a budget: its reservation, and how many tokens of its answer have arrived. */
   reserved?: Reservation
-  streamed?: number
+  tokensSoFar?: number
   /** The model's output so far, if it streams. */
   said?: AnswerPart
   /** The model's answer, if it is complete. */

@@ -36,7 +36,7 @@ export interface CallBudget {
   usdLimit?: 'limits' | 'sessionLimits'
   /** The known size of a request that continues the last one: its tokens by this model's count, and the bytes of the new content. */
   known?: { tokens: number; model: string; newBytes: number }
-  link: Pick<JobLink, 'reserve' | 'streamed'>
+  link: Pick<JobLink, 'reserve' | 'reportTokens'>
 }
 
 /** The call is not made, because it may exceed the remaining budget or its price is not known. */
@@ -129,8 +129,8 @@ function follow(
   link: CallBudget['link'],
 ): BudgetedCall {
   let isSent = false
-  let streamed = 0
-  const broken = (): Cost => brokenCost(reservation, streamed)
+  let tokensSoFar = 0
+  const broken = (): Cost => brokenCost(reservation, tokensSoFar)
   return {
     request,
     sent: () => {
@@ -138,13 +138,13 @@ function follow(
     },
     onDelta(delta) {
       // A token has at least one byte.
-      streamed += Buffer.byteLength(textOfDelta(delta))
-      link.streamed(streamed)
+      tokensSoFar += Buffer.byteLength(textOfDelta(delta))
+      link.reportTokens(tokensSoFar)
     },
     lost(error, response) {
       if (!isSent) return undefined
       if (response) return isUsage(response.usage) ? costOfUsage(rounded(response.usage), ratesOf(price, response.usage)) : broken()
-      return streamed === 0 && isRejection(error) ? undefined : broken()
+      return tokensSoFar === 0 && isRejection(error) ? undefined : broken()
     },
     recorded({ usage, model, price: own }, response) {
       const rates = own ?? ratesOf(listPrice(model, Date.now()) ?? price, usage)

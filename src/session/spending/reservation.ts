@@ -75,11 +75,11 @@ export function maxCost({ inputTokens, outputTokens, inputUsd, outputUsd }: Rese
 }
 
 /**
- * The most that a call can have cost if it broke off after `streamed` output tokens: its input, the output seen, and the output in transit.
+ * The most that a call can have cost if it broke off after `tokensSoFar` output tokens: its input, the output seen, and the output in transit.
  */
-export function brokenCost(reservation: Reservation, streamed: number): Cost {
+export function brokenCost(reservation: Reservation, tokensSoFar: number): Cost {
   const { inputTokens, outputTokens, inputUsd, outputUsd } = reservation
-  const seen = Math.min(outputTokens, streamed + UNSEEN_TOKENS)
+  const seen = Math.min(outputTokens, tokensSoFar + UNSEEN_TOKENS)
   const ofOutput = outputTokens > 0 ? (outputUsd * seen) / outputTokens : 0
   return { tokens: inputTokens + seen, usd: exactUsd(inputUsd + ofOutput) }
 }

@@ -14,6 +14,7 @@ export type ModelDelta =
  * because a call that moved to another executor begins again under the same attempt.
  */
 export interface DeltaStream {
+  sessionId: string
   /** `seq` of the last event that the call has seen. */
   seq: number
   run: number

@@ -75,8 +75,8 @@ export function startWatching(after: number, endedAt: number): SessionWatcher {
     const items: WatchItem[] = []
     if (!shown || compareStreams(newest, shown) > 0) {
       items.push(...reset())
-      const { seq: of, run, turn, attempt, begunAt } = newest
-      shown = { seq: of, run, turn, attempt, begunAt, until: 0 }
+      const { sessionId, seq: of, run, turn, attempt, begunAt } = newest
+      shown = { sessionId, seq: of, run, turn, attempt, begunAt, until: 0 }
     }
     const { run, turn, attempt } = shown
     for (const delta of piecesOf(parts, shown)) items.push({ type: 'delta', run, turn, attempt, delta })

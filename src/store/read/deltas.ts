@@ -60,7 +60,7 @@ export function liveReader(database: Queryable, schema: PostgresSchema): (sessio
 
 async function readLive(database: Queryable, schema: PostgresSchema, looks: readonly Look[]): Promise<LiveSession[]> {
   const rows = await database.query(
-    `select look.n, session.flushed_seq, session.status,
+    `select look.n, look.session_id, session.flushed_seq, session.status,
             part.seq, part.attempt, part.begun_at, part.until, part.from_position, part.run, part.turn, part.pieces
      from unnest($1::text[], $2::bigint[], $3::integer[], $4::bigint[], $5::integer[]) with ordinality
        as look (session_id, seq, attempt, begun_at, until, n)
@@ -95,6 +95,7 @@ async function readLive(database: Queryable, schema: PostgresSchema, looks: read
 
 function partOf(row: TextRow): DeltaPart {
   return {
+    sessionId: textIn(row, 'session_id'),
     seq: Number(row.seq),
     attempt: Number(row.attempt),
     begunAt: Number(row.begun_at),

@@ -6,12 +6,6 @@ import { bellsFor, liveBellOf } from '../postgres/notifier.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 
-export interface SessionStream extends DeltaStream {
-  sessionId: string
-}
-
-export type SessionDeltaPart = SessionStream & DeltaPart
-
 /** The outcome of tidying streams. */
 export interface TidiedDeltas {
   /** Indexes of `ended` streams whose end the events record: their parts are deleted. */
@@ -24,7 +18,7 @@ export interface TidiedDeltas {
  * See `Store.saveDeltas`. The notification is part of the statement: a write to an unlogged table does not wait for the disk, so the
  * commit holds the notification lock for no longer than a separate notification would.
  */
-export async function saveDeltas(database: Queryable, schema: PostgresSchema, parts: readonly SessionDeltaPart[]): Promise<void> {
+export async function saveDeltas(database: Queryable, schema: PostgresSchema, parts: readonly DeltaPart[]): Promise<void> {
   await database.query(
     `with saved as (
        insert into ${schema.table('deltas')} as old (session_id, seq, attempt, begun_at, until, from_position, run, turn, pieces)
@@ -53,7 +47,7 @@ export async function saveDeltas(database: Queryable, schema: PostgresSchema, pa
 export async function tidyDeltas(
   database: Queryable,
   schema: PostgresSchema,
-  { ended, unfinished }: { ended: readonly SessionStream[]; unfinished: readonly SessionStream[] },
+  { ended, unfinished }: { ended: readonly DeltaStream[]; unfinished: readonly DeltaStream[] },
 ): Promise<TidiedDeltas> {
   const stream = 'session_id, seq, attempt, begun_at'
   const rows = await database.query(
@@ -95,7 +89,7 @@ function isEnded(schema: PostgresSchema, stream: string): string {
   )`
 }
 
-function streamColumns(streams: readonly SessionStream[]): unknown[] {
+function streamColumns(streams: readonly DeltaStream[]): unknown[] {
   return [
     streams.map(({ sessionId }) => safeKey(sessionId)),
     streams.map(({ seq }) => seq),

@@ -25,7 +25,7 @@ export interface HeldJob {
   entered?: { at: number; timeoutMs: number }
   progress?: Json
   reserved?: Reservation
-  streamed?: number
+  tokensSoFar?: number
   answer?: ModelAnswer
   said?: DeltaSender
   outcome?: JobOutcome
@@ -37,12 +37,12 @@ export const keepMsOf = ({ ticket }: JobOrder): number => (ticket.once ? KEEP_AN
 
 /** What the executor tells a new orchestrator about its jobs. */
 export function holdingsOf(held: ReadonlyMap<string, HeldJob>): HeldJobReport[] {
-  return [...held].map(([job, { order, begun, entered, progress, reserved, streamed, said, answer, outcome }]) => ({
+  return [...held].map(([job, { order, begun, entered, progress, reserved, tokensSoFar, said, answer, outcome }]) => ({
     job,
     order,
     begun,
     ...(entered && { entered: { agoMs: steadyNow() - entered.at, timeoutMs: entered.timeoutMs } }),
-    ...defined({ progress, reserved, streamed, answer }),
+    ...defined({ progress, reserved, tokensSoFar, answer }),
     ...(said && !outcome && { said: said.soFar() }),
     ...(outcome && { outcome }),
   }))
@@ -75,11 +75,11 @@ export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: Li
     async reserve(reservation) {
       // Set before the confirmation: if the orchestrator dies first, the next one learns of the reservation from the `hello`.
       one.reserved = reservation
-      delete one.streamed
+      delete one.tokensSoFar
       await confirmed(() => line.ask({ ask: 'reserve', job, reservation }), one.stop.signal)
     },
     asked: (timed) => line.post({ type: 'asked', job, timed }),
-    streamed: reportStreamed(job, one, line),
+    reportTokens: reporterOfTokens(job, one, line),
     delta(piece) {
       one.said ??= streamOf(job)
       one.said.add(piece)
@@ -94,15 +94,15 @@ export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: Li
 }
 
 /** Reports at most once every few milliseconds, because a stream has a piece for every word or two. */
-function reportStreamed(job: string, one: HeldJob, line: OrchestratorLine): (tokens: number) => void {
+function reporterOfTokens(job: string, one: HeldJob, line: OrchestratorLine): (tokens: number) => void {
   let isDue = false
   return (tokens) => {
-    one.streamed = tokens
+    one.tokensSoFar = tokens
     if (isDue) return
     isDue = true
     setTimeout(() => {
       isDue = false
-      if (!one.outcome && one.streamed !== undefined) line.post({ type: 'streamed', job, tokens: one.streamed })
+      if (!one.outcome && one.tokensSoFar !== undefined) line.post({ type: 'tokens_so_far', job, tokens: one.tokensSoFar })
     }, REPORT_EVERY_MS)
   }
 }

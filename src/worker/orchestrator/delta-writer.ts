@@ -4,8 +4,8 @@ import { inTime } from '../../waiting/in-time.ts'
 import type { CallModelInput } from '../../calls/activities.ts'
 import type { Logger } from '../../agent/tool.ts'
 import type { JobOrder } from '../../calls/jobs.ts'
-import { addDelta, type ModelDelta, withoutFirst } from '../../session/watching/deltas.ts'
-import type { SessionDeltaPart, SessionStream, Store } from '../../store/store.ts'
+import { addDelta, type DeltaPart, type DeltaStream, type ModelDelta, withoutFirst } from '../../session/watching/deltas.ts'
+import type { Store } from '../../store/store.ts'
 import type { AnswerPart } from '../protocol.ts'
 
 export interface DeltaWriter {
@@ -18,7 +18,7 @@ export interface DeltaWriter {
 }
 
 /** An answer that a model is streaming. */
-interface Stream extends SessionStream {
+interface Stream extends DeltaStream {
   all: ModelDelta[]
   until: number
   /** The pieces to save with the next statement, from position `from` on. */
@@ -161,14 +161,14 @@ function begin(order: JobOrder, { begunAt }: AnswerPart): Stream {
 }
 
 /** Returns the new pieces of a stream and marks them as saved. */
-function partOf(stream: Stream): SessionDeltaPart {
+function partOf(stream: Stream): DeltaPart {
   const { sessionId, seq, run, turn, attempt, begunAt, from, until, unsaved: pieces } = stream
   stream.unsaved = []
   stream.from = until
   return { sessionId, seq, run, turn, attempt, begunAt, from, until, pieces }
 }
 
-function streamsOf(streams: readonly (readonly [string, Stream])[]): SessionStream[] {
+function streamsOf(streams: readonly (readonly [string, Stream])[]): DeltaStream[] {
   return streams.map(([, { sessionId, seq, run, turn, attempt, begunAt }]) => ({ sessionId, seq, run, turn, attempt, begunAt }))
 }
 

@@ -5,7 +5,7 @@ import type { DeltaPart } from '../../../src/session/watching/deltas.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import { startWatching, type WatchItem } from '../../../src/session/watching/watching.ts'
 
-const CALL = { seq: 4, run: 1, turn: 1, attempt: 1, begunAt: 1_000 }
+const CALL = { sessionId: 's1', seq: 4, run: 1, turn: 1, attempt: 1, begunAt: 1_000 }
 
 const part = (from: number, text: string, call: Partial<typeof CALL> = {}): DeltaPart => ({
   ...CALL,

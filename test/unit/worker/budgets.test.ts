@@ -26,8 +26,8 @@ describe('an executor that dies', () => {
     await settled()
     const job = await reserves(one)
     expect(leases.get('model:1:1')?.recorded).toEqual([{ reserved: reservation }])
-    await one.say({ type: 'streamed', job, tokens: 40 })
-    await one.say({ type: 'streamed', job, tokens: 144 })
+    await one.say({ type: 'tokens_so_far', job, tokens: 40 })
+    await one.say({ type: 'tokens_so_far', job, tokens: 144 })
     await one.die()
     expect(seen.error).toMatchObject({ type: 'WorkerDied', details: [{ attempt: 1, spent: { tokens: 500, usd: 0.5 } }] })
   })
@@ -67,7 +67,7 @@ describe('an executor that dies', () => {
 
   it('an executor that dies after a change of orchestrator is charged for what it had reported to the new one', async () => {
     const { executor, adopted } = startCrew()
-    const holding: HeldJobReport[] = [{ job: 'j', order: call(), begun: false, reserved: reservation, streamed: 144 }]
+    const holding: HeldJobReport[] = [{ job: 'j', order: call(), begun: false, reserved: reservation, tokensSoFar: 144 }]
     const one = await executor(1, { holding })
     await one.die()
     await expect(adopted[0]?.running).rejects.toMatchObject({
@@ -85,7 +85,7 @@ it('a call that is withdrawn from its executor has a cost: a failed attempt reco
   await settled()
   await one.accept(one.jobs()[0] ?? '')
   const job = await reserves(one)
-  await one.say({ type: 'streamed', job, tokens: 144 })
+  await one.say({ type: 'tokens_so_far', job, tokens: 144 })
   const two = await executor(2)
   const [held] = pool.executors()
   pool.endFor(held ?? expect.fail('no executor'), new Set([one.jobs()[0] ?? '']))

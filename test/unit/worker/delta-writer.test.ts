@@ -1,8 +1,8 @@
 // What an orchestrator writes of what models say: a little at a time, and again from its copy if it may be lost.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { JobOrder } from '../../../src/calls/jobs.ts'
-import type { ModelDelta } from '../../../src/session/watching/deltas.ts'
-import type { SessionDeltaPart, Store } from '../../../src/store/store.ts'
+import type { DeltaPart, ModelDelta } from '../../../src/session/watching/deltas.ts'
+import type { Store } from '../../../src/store/store.ts'
 import { deltaWriter } from '../../../src/worker/orchestrator/delta-writer.ts'
 
 const LOG = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
@@ -18,7 +18,7 @@ const part = (from: number, value: string) => ({ begunAt: 99, from, until: from 
 
 /** A writer over a store that can be away, or have lost everything. */
 function writerOver() {
-  const statements: SessionDeltaPart[][] = []
+  const statements: DeltaPart[][] = []
   const state = { isAway: false, recorded: false, isEmpty: false, sweeps: 0 }
   const store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sweepDeltas'> = {
     async saveDeltas(parts) {

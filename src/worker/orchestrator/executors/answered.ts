@@ -55,8 +55,8 @@ export function afterMove(order: JobOrder, { spent, executor, worker }: AttemptR
 export function costSeen(
   { answer }: Pick<JobOrder, 'answer'>,
   { reserved }: Pick<AttemptReport, 'reserved'>,
-  assignment: { streamed?: number } | undefined,
+  assignment: { tokensSoFar?: number } | undefined,
 ): Cost | undefined {
   if (!reserved) return undefined
-  return answer ? (answer.spent ?? costOfUsage(answer.usage, answer.price)) : brokenCost(reserved, assignment?.streamed ?? 0)
+  return answer ? (answer.spent ?? costOfUsage(answer.usage, answer.price)) : brokenCost(reserved, assignment?.tokensSoFar ?? 0)
 }

@@ -8,7 +8,7 @@ import type { AssignmentEnd, Executor } from './executor-state.ts'
 import { afterDeath, afterMove, answerIn, costSeen, withAnswer } from './answered.ts'
 import { failureOf, noExecutorAccepted, stoppedBeforeStart, workerDied } from './failures.ts'
 import type { Lease, Leases } from '../heartbeats/leases.ts'
-import type { JobToAssign, PlacedJob, Pool } from './pool.ts'
+import type { JobToAssign, AssignedJob, Pool } from './pool.ts'
 import type { AttemptReport } from '../../../session/attempts.ts'
 import { defined } from '../../../session/defined.ts'
 import { steadyNow } from '../../steady-clock.ts'
@@ -29,7 +29,7 @@ export interface Dispatcher {
 }
 
 interface Underway extends JobToAssign {
-  at?: PlacedJob
+  at?: AssignedJob
   /** Aborted once, possibly while no executor has the job. */
   stopped: AbortSignal
   /** Whether an executor had accepted the job before it was withdrawn. */
@@ -84,15 +84,15 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
       const hasExecutor = await waitForExecutor(job)
       if (job.stopped.aborted)
         throw job.died ?? (job.mayHaveBegun ? workerDied(job.order, reportOn(job), 'neighbour') : stoppedBeforeStart())
-      const placed = pool.give(job)
-      if (!placed) {
+      const assigned = pool.give(job)
+      if (!assigned) {
         // Other work took the executor first.
         if (hasExecutor) continue
         if (job.died) throw job.died
         return undefined
       }
-      job.at = placed
-      const answer = await resultOf(await placed.ended, job)
+      job.at = assigned
+      const answer = await resultOf(await assigned.ended, job)
       if (answer !== 'again') return answer
     }
     throw job.died ?? noExecutorAccepted(job.order)

@@ -34,7 +34,7 @@ export interface Assignment {
   /** When its body was entered, and how many milliseconds it may take. */
   entered?: { at: number; timeoutMs: number }
   /** For a model call under a budget: how many tokens of the answer the executor has received. */
-  streamed?: number
+  tokensSoFar?: number
   /** For a model call: the answer, once the executor has received it completely. */
   answer?: ModelAnswer
   stoppedAt?: number

@@ -36,7 +36,7 @@ export function workerDied({ kind, ticket }: JobOrder, report: AttemptReport, ca
   const details: DeathReport = { ...report, cause }
   return ApplicationFailure.create({
     type: 'WorkerDied',
-    nonRetryable: !isQuestion(kind),
+    nonRetryable: !isRetriedByTemporal(kind),
     message: deathIn(ticket, report.worker, cause),
     details: [details],
   })
@@ -47,7 +47,7 @@ export function diedUnseen(kind: JobKind, report: AttemptReport, worker: string)
   const details: DeathReport = { ...report, worker, cause: 'crash' }
   return ApplicationFailure.create({
     type: 'WorkerDied',
-    nonRetryable: !isQuestion(kind),
+    nonRetryable: !isRetriedByTemporal(kind),
     message: `Executor ${worker} died (crash) together with its orchestrator.`,
     details: [details],
   })
@@ -76,13 +76,13 @@ function deathIn({ subject }: Ticket, worker: string, cause: DeathReport['cause'
 export function neverDispatched(kind: JobKind): ApplicationFailure {
   return ApplicationFailure.create({
     type: 'NotFoundError',
-    nonRetryable: !isQuestion(kind),
+    nonRetryable: !isRetriedByTemporal(kind),
     message: 'The orchestrator that received the attempt died before it dispatched it.',
   })
 }
 
 /** Whether only Temporal retries the activity, because the sender of an update waits for its answer or because nothing else retries it. */
-const isQuestion = (kind: JobKind): boolean => kind === 'resolveTool' || kind === 'checkAnswer' || kind === 'endHooks'
+const isRetriedByTemporal = (kind: JobKind): boolean => kind === 'resolveTool' || kind === 'checkAnswer' || kind === 'endHooks'
 
 /** Every executor died or froze before it accepted the job. */
 export function noExecutorAccepted({ ticket }: JobOrder): ApplicationFailure {

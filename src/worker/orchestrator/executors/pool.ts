@@ -57,7 +57,7 @@ export interface PoolNeeds {
 export type JobToAssign = Pick<Assignment, 'order' | 'lease' | 'listener'>
 
 /** A job assigned to an executor, and its future outcome. */
-export interface PlacedJob {
+export interface AssignedJob {
   executor: Executor
   assignment: Assignment
   ended: Promise<AssignmentEnd>
@@ -69,11 +69,11 @@ export interface Pool {
   /** Resolves to true once an executor may get the job, or to false if there is none after a while or the job is stopped. */
   waitForExecutor(order: JobOrder, stopped: AbortSignal): Promise<boolean>
   /** Assigns the job to an executor; undefined if none may get it now. */
-  give(job: JobToAssign): PlacedJob | undefined
+  give(job: JobToAssign): AssignedJob | undefined
   /** Assigns a job to the executor that got it from an earlier orchestrator. */
-  keep(executor: Executor, held: HeldJobReport, job: JobToAssign): PlacedJob
+  keep(executor: Executor, held: HeldJobReport, job: JobToAssign): AssignedJob
   /** Tells the executor to stop the job. An executor that has not accepted it yet does not begin it. */
-  stop(placed: PlacedJob, why: 'cancelled' | 'lost'): void
+  stop(assigned: AssignedJob, why: 'cancelled' | 'lost'): void
   /** Reports that the process is dead. Returns whether `onDeath` will be called, which it is for connected executors. */
   exited(executor: number): boolean
   /** Gives the executor no new jobs, even if it is not connected yet. `onDrained` is called once it is connected and has no jobs. */
@@ -177,8 +177,8 @@ export function startPool(needs: PoolNeeds): Pool {
         return
       case 'asked':
         return needs.measured?.asked(assignment.order, message.timed)
-      case 'streamed':
-        assignment.streamed = message.tokens
+      case 'tokens_so_far':
+        assignment.tokensSoFar = message.tokens
         return
       case 'answered':
         assignment.answer = message.answer
@@ -237,12 +237,12 @@ export function startPool(needs: PoolNeeds): Pool {
     end(executor, assignment, { end: 'moved' })
   }
 
-  function give(job: JobToAssign): PlacedJob | undefined {
+  function give(job: JobToAssign): AssignedJob | undefined {
     const { order } = job
     const executor = pick(order)
     if (!executor) return undefined
-    const placed = place(executor, { id: randomUUID(), ...job, isAccepted: false })
-    const { assignment } = placed
+    const assigned = assign(executor, { id: randomUUID(), ...job, isAccepted: false })
+    const { assignment } = assigned
     const along = needs.eventsFor(executor, order)
     const heldBack = order.kind === 'callModel' ? quarantine.heldBack(order) : []
     executor.channel.send({ type: 'job', job: assignment.id, order, ...defined({ along }), ...(heldBack.length > 0 && { heldBack }) })
@@ -254,18 +254,18 @@ export function startPool(needs: PoolNeeds): Pool {
       setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
     }
     setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
-    return placed
+    return assigned
   }
 
-  function keep(executor: Executor, { job: id, entered, streamed, said, answer, outcome }: HeldJobReport, job: JobToAssign): PlacedJob {
+  function keep(executor: Executor, { job: id, entered, tokensSoFar, said, answer, outcome }: HeldJobReport, job: JobToAssign): AssignedJob {
     const since = entered && { entered: { at: steadyNow() - entered.agoMs, timeoutMs: entered.timeoutMs } }
-    const placed = place(executor, { id, ...job, isAccepted: true, ...since, ...defined({ streamed, answer }) })
+    const assigned = assign(executor, { id, ...job, isAccepted: true, ...since, ...defined({ tokensSoFar, answer }) })
     if (said) needs.deltas?.said(id, job.order, said)
-    if (outcome) end(executor, placed.assignment, { end: 'done', outcome })
-    return placed
+    if (outcome) end(executor, assigned.assignment, { end: 'done', outcome })
+    return assigned
   }
 
-  function place(executor: Executor, job: Omit<Assignment, 'settle'>): PlacedJob {
+  function assign(executor: Executor, job: Omit<Assignment, 'settle'>): AssignedJob {
     let settle: (end: AssignmentEnd) => void = () => undefined
     const ended = new Promise<AssignmentEnd>((resolve) => {
       settle = resolve
@@ -273,12 +273,12 @@ export function startPool(needs: PoolNeeds): Pool {
     const assignment: Assignment = { ...job, settle }
     job.lease.given(executor.worker)
     executor.assignments.set(job.id, assignment)
-    quarantine.placed(job.order, executor)
+    quarantine.assigned(job.order, executor)
     needs.onJob?.(job.order, executor)
     return { executor, assignment, ended }
   }
 
-  function stop({ executor, assignment }: PlacedJob, why: 'cancelled' | 'lost'): void {
+  function stop({ executor, assignment }: AssignedJob, why: 'cancelled' | 'lost'): void {
     if (executor.assignments.get(assignment.id) !== assignment) return
     assignment.stoppedAt = steadyNow()
     executor.channel.send({ type: 'stop', job: assignment.id, why })

@@ -57,7 +57,7 @@ export interface Quarantine {
    */
   heldBack(order: JobOrder): string[]
   /** The order has been assigned to the executor. */
-  placed(order: JobOrder, executor: Executor): void
+  assigned(order: JobOrder, executor: Executor): void
   /** An executor was connected. */
   connected(executor: Executor): void
   /** An executor died, and one of `guilty` may be the cause. */
@@ -234,7 +234,7 @@ export function startQuarantine({ size, takers }: QuarantineNeeds): Quarantine {
       return inTurn({ order, since: steadyNow(), look: () => undefined }, stopped)
     },
     heldBack: ({ ticket }) => (deaths.isEmpty() ? [] : deaths.toolsOf(ticket.sessionId)),
-    placed(order, executor) {
+    assigned(order, executor) {
       if (!isSuspect(order)) {
         // The executor was on loan. The next executor to start is kept instead.
         if (kept?.place === executor) vacate(kept)

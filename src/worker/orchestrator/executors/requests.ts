@@ -41,7 +41,7 @@ export function requestsOver(
       case 'reserve': {
         const assignment = executor.assignments.get(ask.job)
         if (!assignment) throw new AttemptLost()
-        delete assignment.streamed
+        delete assignment.tokensSoFar
         await assignment.lease.reserve(ask.reservation)
         if (executor.assignments.get(ask.job) !== assignment) throw new AttemptLost()
         return true
