@@ -10,7 +10,7 @@ import type { Hook, NamedHook } from './hook.ts'
 import type { ModelChoice } from './model-choice.ts'
 import type { OutputPolicy } from './output-tool.ts'
 import type { PlanOption, PlanPolicy } from './plan-tools.ts'
-import type { Section } from './prompt.ts'
+import type { Section, ToolSelection } from './prompt.ts'
 import type { RetryOptions, RetryPolicy } from './retry.ts'
 import type { Slice, SlicesOf } from './slice.ts'
 import type { AnyServices, Tool } from './tool.ts'
@@ -19,6 +19,11 @@ import type { AnyServices, Tool } from './tool.ts'
 export interface AgentLimits {
   /** Maximum model calls of a run: an integer from 1. A run that needs more fails with `max_turns`. Default 50. */
   maxTurns?: number
+  /**
+   * Maximum equal calls of a run in a row, each with an equal result: an integer from 2. After them, the run fails with `no_progress` instead
+   * of calling the model again. Default: none; from 20 such calls on, each result tells the model.
+   */
+  maxRepeats?: number
   /** How long a run may take from its first message, at most 24 days. After that, the run fails with `deadline_exceeded`. Default: none. */
   deadline?: Duration
   /**
@@ -107,6 +112,12 @@ export interface AgentOptions<
   /** Tools that the model may call; names must be unique. Default: none. */
   // oxlint-disable-next-line typescript/no-explicit-any -- the worker provides the services that a tool needs
   tools?: readonly Tool<{ context: StandardSchemaV1.InferInput<C>; services: any; slices: SlicesOf<NoInfer<L>> }>[]
+  /**
+   * Which of `tools` the model may call now: a function of the same view as `instructions`, called before every model call, that returns
+   * their names. pawl sends the others to nobody, and answers a call of one with the error `unknown_tool`. pawl's own tools stay. Each
+   * change invalidates the provider's whole cache of the conversation. Default: all.
+   */
+  activeTools?: ToolSelection<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>
   /** Values that pawl folds from the session's events, as `ctx.slices`; names must be unique. Default: none. */
   slices?: L
   /**
@@ -177,6 +188,8 @@ export interface Agent<C = any, N extends string = string, O = unknown, S = any>
   readonly fallback: readonly ModelChoice[]
   /** Its tools, by name. */
   readonly tools: ReadonlyMap<string, Tool>
+  /** Selects the tools of a model call; absent if all of them are always active. */
+  readonly activeTools?: ToolSelection
   /** Its slices, in the order of their declaration. */
   readonly slices: readonly Slice[]
   /** Its hooks, in the order of their declaration. */
@@ -184,7 +197,7 @@ export interface Agent<C = any, N extends string = string, O = unknown, S = any>
   /** How pawl retries failed model calls. */
   readonly retry: RetryPolicy
   /** Limits of a run. */
-  readonly limits: { readonly maxTurns: number; readonly deadlineMs?: number } & Readonly<Budget>
+  readonly limits: { readonly maxTurns: number; readonly maxRepeats?: number; readonly deadlineMs?: number } & Readonly<Budget>
   /** Limits of a session. */
   readonly sessionLimits: { readonly deadlineMs?: number } & Readonly<Budget>
   /** When pawl makes checkpoints. */

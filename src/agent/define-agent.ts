@@ -17,7 +17,7 @@ import { isMemoryOption, MEMORY_EXPECTED } from './memory-tools.ts'
 import { isModelChoice, type ModelChoice } from './model-choice.ts'
 import { type OutputPolicy, outputPolicy } from './output-tool.ts'
 import { planPolicy } from './plan-tools.ts'
-import { type Section, sections } from './prompt.ts'
+import { type Section, sections, type ToolSelection } from './prompt.ts'
 import { foreignModel, refusedProperty } from './provider-rules.ts'
 import { RECOVERY, recoveryPolicy } from './recovery.ts'
 import { RETRY, retryPolicy } from './retry.ts'
@@ -72,11 +72,12 @@ const OPTIONS = options({
     `${A_MODEL}, a function that returns one, or a list of these`,
   ).optional(),
   tools: where<readonly unknown[]>(Array.isArray, 'a list of tools').optional(),
+  activeTools: where<ToolSelection>((value) => typeof value === 'function', "a function that returns names, such as () => ['lookup']").optional(),
   slices: where<readonly unknown[]>(Array.isArray, 'a list of slices').optional(),
   hooks: where<readonly unknown[]>(Array.isArray, 'a list of hooks').optional(),
   retry: RETRY.optional(),
   limits: options(
-    { maxTurns: integer(1).optional(), deadline: duration({ example: '10m' }).optional(), ...BUDGET },
+    { maxTurns: integer(1).optional(), maxRepeats: integer(2).optional(), deadline: duration({ example: '10m' }).optional(), ...BUDGET },
     "an object such as { maxTurns: 20, deadline: '10m' }",
   ).optional(),
   sessionLimits: options(
@@ -160,7 +161,7 @@ function declare(given: unknown): Agent {
   const builtIn = builtInNames({ ...defined({ plan, output }), memory })
   const hasTool = (tool: string): boolean => tools.has(tool) || builtIn.includes(tool)
   const hooks = hooksOf(agent.name, agent.hooks ?? [], hasTool, bad)
-  const { maxTurns = DEFAULT_MAX_TURNS, deadline: deadlineMs, ...budget } = agent.limits ?? {}
+  const { maxTurns = DEFAULT_MAX_TURNS, maxRepeats, deadline: deadlineMs, ...budget } = agent.limits ?? {}
   const { deadline: sessionDeadlineMs, ...sessionBudget } = agent.sessionLimits ?? {}
   refuseUnpriced(
     agent.name,
@@ -177,12 +178,12 @@ function declare(given: unknown): Agent {
     slices: [...slices.values()],
     hooks,
     retry: retryPolicy(agent.retry),
-    limits: { maxTurns, ...defined({ deadlineMs, ...budget }) },
+    limits: { maxTurns, ...defined({ maxRepeats, deadlineMs, ...budget }) },
     sessionLimits: defined({ deadlineMs: sessionDeadlineMs, ...sessionBudget }),
     checkpoint: checkpointPolicy(agent.checkpoint, hasTool, bad),
     recovery: recoveryPolicy(agent.recovery),
     memory,
-    ...defined({ plan, compaction, context: agent.context, output }),
+    ...defined({ activeTools: agent.activeTools, plan, compaction, context: agent.context, output }),
   }
 }
 

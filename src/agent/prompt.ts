@@ -25,6 +25,12 @@ export type Section<C = Json, S = AnyServices, L = AnySlices> = (
   ctx: AgentContext<C, S, L>,
 ) => string | Promise<string>
 
+/** Selects the tools of a model call, by name. */
+export type ToolSelection<C = Json, S = AnyServices, L = AnySlices> = (
+  view: PromptView<L>,
+  ctx: AgentContext<C, S, L>,
+) => readonly string[] | Promise<readonly string[]>
+
 /** Ready-made sections for an agent's `sections`. */
 export const sections = {
   /** The plan with all details of its steps; empty without a plan. Needs `plan`. */

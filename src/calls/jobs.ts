@@ -59,11 +59,11 @@ export interface Ticket {
   report: AttemptReport
 }
 
-/** A model's checked answer; `hooks`: the hooks that ran before its request. */
+/** A model's checked answer; `hooks`: the hooks that ran before its request; `activeTools`: the tools that it could call, if not all. */
 export type ModelAnswer = Pick<
   CallModelResult & { kind: 'completed' },
   'content' | 'stopReason' | 'usage' | 'model' | 'provider' | 'price' | 'spent' | 'promptDigest' | 'hooks' | 'replaced'
->
+> & { activeTools?: string[] }
 
 /** One job. */
 export interface JobOrder<K extends JobKind = JobKind> {

@@ -55,6 +55,7 @@ const BY_CODE: Readonly<Record<string, string>> = {
   budget_exhausted: LIMIT,
   unpriced_model: LIMIT,
   max_turns: INCOMPLETE,
+  no_progress: INCOMPLETE,
   deadline_exceeded: 'The answer took too long.',
   draining: SOON,
 }

@@ -83,6 +83,8 @@ describe('a hook whose process ends while it runs', () => {
       expect([count(lines, 'work'), count(lines, 'fail')]).toEqual([1, 1])
       // A complete answer is not requested again, and the hooks before its request keep their answers.
       expect([count(lines, 'model in turn 1'), count(lines, 'model in turn 2')]).toEqual([1, 1])
+      // Its calls are checked against the tools that were active when it was requested.
+      expect([count(lines, 'selection of turn 1.1'), count(lines, 'selection of turn 1.2')]).toEqual([1, 1])
       const isAfterAnswer = dies === 'preToolUse' || dies === 'agentStop'
       expect(count(lines, 'turnStart in turn 1')).toBe(dies === 'turnStart' ? 2 : 1)
       const died = hooks.filter(({ on, attempt }) => on === dies && attempt === 2)

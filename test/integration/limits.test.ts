@@ -13,6 +13,7 @@ let here: Deployment
 let player: Stage
 let short: Stage
 let hasty: Stage
+let patient: Stage
 let store: Store
 
 beforeAll(async () => {
@@ -21,8 +22,9 @@ beforeAll(async () => {
   // On a quick machine, the default of 50 turns would be reached first.
   short = stage({ name: 'short', limits: { deadline: '1.5s', maxTurns: 10_000 } })
   hasty = stage({ name: 'hasty', retry: { maxRetries: 2, baseDelay: 10, maxRetryAfter: '500ms' } })
+  patient = stage({ name: 'patient', limits: { maxRepeats: 3 } })
   store = openStore({ postgres: here.stack.databaseUrl })
-  await here.startWorker({ agents: [player.agent, short.agent, hasty.agent] })
+  await here.startWorker({ agents: [player.agent, short.agent, hasty.agent, patient.agent] })
 })
 afterAll(async () => {
   await store?.close()
@@ -62,6 +64,30 @@ describe('maxTurns', () => {
     door.open()
     expect(await first.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', code: 'max_turns', run: 1 })
     expect(await second.result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'enough' })
+  })
+})
+
+describe('maxRepeats', () => {
+  it('maxRepeats fails a run that repeats a call with the same result, and a person may let it continue', async () => {
+    const { session, requests, count } = patient.play(here.pawl, {
+      model: (request) => (answersIn(request) < 5 ? forever : 'found it'),
+    })
+    const run = await session.send('go')
+    const reason = 'The run made the same call of look 3 times in a row, each with the same result (limits.maxRepeats).'
+    expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', code: 'no_progress', reason, strategy: 'continue_run' })
+    expect([requests.length, count('look')]).toEqual([3, 3])
+    await session.recover({ by: 'ann' })
+    expect(await run.result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'found it' })
+    expect(count('look')).toBe(5)
+  })
+
+  it('maxRepeats lets a run go on whose results differ', async () => {
+    let looks = 0
+    const { session } = patient.play(here.pawl, {
+      model: (request) => (answersIn(request) < 6 ? forever : 'found it'),
+      look: () => `seen ${Math.floor(looks++ / 2)}`,
+    })
+    expect(await (await session.send('go')).result({ timeout: 20_000 })).toMatchObject({ text: 'found it' })
   })
 })
 

@@ -21,6 +21,12 @@ const worker = stage({
   sections: [sections.progress, sections.memory, ({ state }) => `Open: ${state.progress.incomplete.map((work) => work.kind).join(', ')}`],
 })
 const steady = stage({ name: 'steady', memory })
+/** A session's context is a role. */
+const selective = stage({
+  name: 'selective',
+  memory,
+  activeTools: ({ memory: { notes } }, { context }) => (context === 'manager' || notes !== '' ? ['wire', 'look'] : ['look']),
+})
 
 const fake = new LLMock({ port: 0, strict: true })
 const sent: Parameters<typeof cacheUses>[0][number][] = []
@@ -47,7 +53,7 @@ beforeAll(async () => {
     sections: [sections.memory],
   })
   here = await deploy()
-  await here.startWorker({ agents: [worker.agent, steady.agent, cached] })
+  await here.startWorker({ agents: [worker.agent, steady.agent, selective.agent, cached] })
 })
 afterAll(async () => {
   await here?.stop()
@@ -119,6 +125,36 @@ it('the prompt is rendered to the same bytes for a session that was resumed and 
   await until('the run has ended', async () => (await cut.session.state()).status === 'idle')
   held.open()
   expect(cut.requests.map(promptOf)).toEqual(fresh.requests.map(promptOf))
+})
+
+describe('active tools', () => {
+  const namesIn = (requests: ModelRequest[]) => requests.map(({ tools }) => tools.map(({ name }) => name).filter((name) => !name.startsWith('memory')))
+
+  it('active tools are the only ones of the agent’s that the model receives, by role', async () => {
+    const clerk = selective.play(here.pawl, { model: inOrder('done') }, { context: 'clerk' })
+    const manager = selective.play(here.pawl, { model: inOrder([use('wire', 'it')], 'done') }, { context: 'manager' })
+    for (const { session } of [clerk, manager]) await (await session.send('go')).result({ timeout: 30_000 })
+    expect(namesIn(clerk.requests)).toEqual([['look']])
+    expect(namesIn(manager.requests)).toEqual([
+      ['look', 'wire'],
+      ['look', 'wire'],
+    ])
+    expect(manager.count('wire')).toBe(1)
+  })
+
+  it('a call of a tool that is not active is not executed, and is answered with what the model may call', async () => {
+    const { session, requests, count } = selective.play(here.pawl, {
+      model: inOrder([use('wire', 'it'), noted], [use('wire', 'it')], 'done'),
+    }, { context: 'clerk' })
+    await (await session.send('go')).result({ timeout: 30_000 })
+    expect(namesIn(requests)).toEqual([['look'], ['look', 'wire'], ['look', 'wire']])
+    const events = await eventsOf(session)
+    expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'unknown_tool' }])
+    expect(JSON.stringify(requests[1]?.messages)).toContain('There is no tool \\"wire\\". The tools are: look, memory_append, memory_replace.')
+    expect(count('wire')).toBe(1)
+    const digests = ofType(events, 'model_completed').map(({ promptDigest }) => promptDigest)
+    expect(new Set(digests).size).toBe(2)
+  })
 })
 
 describe('the system prompt', () => {

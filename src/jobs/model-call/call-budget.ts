@@ -90,7 +90,8 @@ export function continuing(budget: CallBudget, { state, transcript }: FoldedSess
   const from = request.messages.findLastIndex(({ role }) => role === 'assistant')
   // The session may have been rolled back since, or the provider may have refused to complete the answer.
   if (!lastCall || from < 0 || !answer || transcript.seqs[at] !== lastCall.seq || transcript.refused.has(answer)) return budget
-  const newBytes = bytesOf(request.messages.slice(from + 1)) + (prompt.digest === lastCall.promptDigest ? 0 : jsonBytes(request.system))
+  const newPrompt = jsonBytes(request.system) + (prompt.activeTools ? jsonBytes(request.tools) : 0)
+  const newBytes = bytesOf(request.messages.slice(from + 1)) + (prompt.digest === lastCall.promptDigest ? 0 : newPrompt)
   return { ...budget, known: { tokens: lastCall.tokens, model: lastCall.model, newBytes } }
 }
 

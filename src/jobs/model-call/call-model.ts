@@ -9,6 +9,7 @@ import { type HookOutcome, type HookRun, saidBy } from '../../session/hooks/hook
 import { jsonBytes, type JsonObject } from '../../session/json.ts'
 import { hasBudget } from '../../session/spending/spend.ts'
 import { costOfNote } from '../../session/spending/spend-notes.ts'
+import { newestRepeats } from '../../session/transcript/repeats.ts'
 import { messagesFor, systemTextsOf } from '../../session/transcript/model-messages.ts'
 import { type Transcript, withAnswers } from '../../session/transcript/transcript.ts'
 import { agentContext } from '../agent-context.ts'
@@ -22,7 +23,7 @@ import { AttemptLost } from '../../calls/errors.ts'
 import { isFinal, runHooksBefore, runHooksOfCall, runHooksOfFinal } from './hooks.ts'
 import { deadlineExceeded, modelStep } from './model-step.ts'
 import type { Job, JobNeeds } from '../needs.ts'
-import { type Prompt, renderPrompt, withVolatile } from './prompt.ts'
+import { type Prompt, renderPrompt, withActiveTools, withVolatile } from './prompt.ts'
 import { hookRoom, type HookRunner } from '../run-hooks.ts'
 import { resolveCall } from '../tool-call/resolve.ts'
 import { askWithoutRefused } from './refused-content.ts'
@@ -31,6 +32,7 @@ import { mayRide, type RideRequest, rideReads, takesRides } from './riding-reads
 import { outputMissing } from './run-output.ts'
 import type { FoldedSession } from '../session-views.ts'
 import { defined } from '../../session/defined.ts'
+import { numberText } from '../../session/number-text.ts'
 import { beginningOf } from '../../session/beginning.ts'
 
 /** @throws TryAgain. */
@@ -63,6 +65,11 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     const reason = `The session's context does not match the agent's schema: ${sentence(beginningOf(mismatch, 3_000))} ${CONTEXT_STAYS}`
     return { kind: 'failed', code: 'invalid_context', reason }
   }
+  const repeats = job.answer ? undefined : newestRepeats(transcript)
+  if (repeats && repeats.count >= (agent.limits.maxRepeats ?? Infinity)) {
+    const reason = `The run made the same call of ${repeats.tool} ${numberText(repeats.count)} times in a row, each with the same result (limits.maxRepeats).`
+    return { kind: 'failed', code: 'no_progress', reason }
+  }
   const { run, turn, deadline } = input
   const place = { agent: agent.name, run, turn, context: state.context, metadata, tags: state.tags }
   const ctx = agentContext(needs, job.sessionId, place, slices)
@@ -75,20 +82,21 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     const before = job.answer ? { runs: job.answer.hooks ?? [] } : await runHooksBefore(runner, view, turn)
     input.hooks.push(...before.runs)
     if (before.stopped) return stoppedBy(before.stopped)
-    const { hooks: _, ...answered } =
+    const { hooks: _, activeTools, ...answered } =
       job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, gates: needs.gates, worker: needs.worker, hooks: before.runs }))
     if (isBudgeted) paid = costOfAnswer(answered)
-    const { requested, runs } = await resolveCalls(agent, answered, input, view, runner, needs.earlierKeys)
+    const active = withActiveTools(agent, activeTools)
+    const { requested, runs } = await resolveCalls(active, answered, input, view, runner, needs.earlierKeys)
     const calls = requested.map(({ resolution }) => resolution)
     const outputProblem = agent.output && isFinal(answered) ? outputMissing(answered.stopReason) : undefined
     const ofAnswer = outputProblem === undefined ? [...runs, ...(await runHooksOfFinal(runner, answered, calls, turn))] : runs
-    const rides = takesRides(job, input) && mayRide(agent, calls, needs, job.heldBack)
+    const rides = takesRides(job, input) && mayRide(active, calls, needs, job.heldBack)
     return {
       kind: 'completed',
       attempt: job.attempt.number,
       ...answered,
       calls,
-      ...(rides && { rides: await rideReads(needs, requested, { agent, job, input, view, room: roomBeside(answered) }) }),
+      ...(rides && { rides: await rideReads(needs, requested, { agent: active, job, input, view, room: roomBeside(answered) }) }),
       ...(ofAnswer.length > 0 && { hooksOfAnswer: ofAnswer }),
       ...defined({ outputProblem }),
       ...(isEmpty(state.current?.metadata) && !isEmpty(metadata) && { metadata }),
@@ -115,14 +123,15 @@ interface AskContext extends Pick<JobNeeds, 'gates' | 'worker'> {
 
 async function newAnswer(agent: Agent, view: FoldedSession, { job, ctx, signal, gates, worker, hooks }: AskContext): Promise<ModelAnswer> {
   const prompt = await renderPrompt(agent, view, ctx)
+  const active = withActiveTools(agent, prompt.activeTools)
   const transcript = withAnswers(view.transcript, hooks)
-  const request = requestOf(agent, transcript, prompt, ctx)
+  const request = requestOf(active, transcript, prompt, ctx)
   const size = sizing(agent, transcript, request, { volatile: prompt.volatile, log: ctx.log })
   const before = [...job.attempt.failed.flatMap(({ spent }) => spent ?? []), ...hooks.flatMap(({ spent = [] }) => spent.map(costOfNote))]
   const budget = callBudget(agent, view, before, job.link)
   const ask = (given: Transcript): Promise<ModelAnswer> =>
     askModel(agent, {
-      request: given === transcript ? request : requestOf(agent, given, prompt, ctx),
+      request: given === transcript ? request : requestOf(active, given, prompt, ctx),
       attempt: job.attempt,
       ctx,
       signal,
@@ -134,7 +143,8 @@ async function newAnswer(agent: Agent, view: FoldedSession, { job, ctx, signal, 
     })
   const { attempt } = job
   const asked = await size.unlessRefused(worker, attempt, () => askWithoutRefused({ transcript, attempt, worker, ask }))
-  const answer = { ...asked, promptDigest: prompt.digest, ...(hooks.length > 0 && { hooks }) }
+  const { digest: promptDigest, activeTools } = prompt
+  const answer = { ...asked, promptDigest, ...defined({ activeTools }), ...(hooks.length > 0 && { hooks }) }
   // Resolving the calls and running the hooks executes user code, which may end this process.
   if (answer.content.some(({ type }) => type === 'tool_use') || agent.hooks.length > 0) job.link.answered(answer)
   return answer

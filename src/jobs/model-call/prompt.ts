@@ -4,6 +4,7 @@ import type { PromptView } from '../../agent/prompt.ts'
 import type { AgentContext } from '../../agent/tool.ts'
 import type { ContentBlock, Message } from '../../session/content.ts'
 import { systemNote } from '../../session/transcript/system-note.ts'
+import { defined } from '../../session/defined.ts'
 import { shortHash } from '../../session/digest.ts'
 import { copyOf } from '../../session/json.ts'
 import { contentOf } from '../../session/built-in-tools/memory.ts'
@@ -16,7 +17,9 @@ export interface Prompt {
   system: string
   /** The text of the sections; empty if there are none. */
   volatile: string
-  /** Digest of both. It is recorded so that changes of the prompt are visible even though the prompt is not stored. */
+  /** The names of the active tools, in the order of their declaration; absent if the agent does not select them. */
+  activeTools?: string[]
+  /** Digest of all that. It is recorded so that changes of the prompt are visible even though the prompt is not stored. */
   digest: string
 }
 
@@ -36,7 +39,27 @@ export async function renderPrompt(agent: Agent, { state }: Pick<FoldedSession, 
     if (text.trim() !== '') texts.push(text.trim())
   }
   const volatile = texts.length > 0 ? [HEADING, ...texts].join('\n\n') : ''
-  return { system, volatile, digest: shortHash(JSON.stringify([system, volatile])) }
+  const activeTools = agent.activeTools && namesOf(agent, await agent.activeTools(view(), ownContext(ctx)))
+  const digest = shortHash(JSON.stringify([system, volatile, ...(activeTools ? [activeTools] : [])]))
+  return { system, volatile, ...defined({ activeTools }), digest }
+}
+
+/** The selected tools in the order of their declaration, so that equal selections are equal requests. */
+function namesOf({ name: agent, tools }: Agent, selected: unknown): string[] {
+  if (!Array.isArray(selected)) {
+    throw new TypeError(`activeTools of agent "${agent}" returned ${selected === null ? 'null' : `a value of type ${typeof selected}`}: return a list of names.`)
+  }
+  const unknown: unknown = selected.find((name) => !tools.has(name as string))
+  if (unknown !== undefined) {
+    throw new TypeError(`activeTools of agent "${agent}" returned ${JSON.stringify(unknown)}, but its tools are: ${[...tools.keys()].join(', ') || 'none'}.`)
+  }
+  return [...tools.keys()].filter((name) => selected.includes(name))
+}
+
+/** The agent as one model call sees it: with the active tools only. */
+export function withActiveTools(agent: Agent, activeTools: readonly string[] | undefined): Agent {
+  if (!activeTools) return agent
+  return { ...agent, tools: new Map([...agent.tools].filter(([name]) => activeTools.includes(name))) }
 }
 
 /** The sections are in a user message, but the user did not write them. */

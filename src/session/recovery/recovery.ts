@@ -20,7 +20,7 @@ type ErrorClass =
   | 'fault'
 
 const TRANSIENT: ReadonlySet<string> = new Set(['worker_died', 'stale_watermark'])
-const LIMITS: ReadonlySet<string> = new Set(['max_turns', 'deadline_exceeded', 'invalid_output', 'budget_exhausted'])
+const LIMITS: ReadonlySet<string> = new Set(['max_turns', 'deadline_exceeded', 'invalid_output', 'budget_exhausted', 'no_progress'])
 const OVERFLOWS: ReadonlySet<string> = new Set(['context_overflow', 'model_context_window_exceeded', 'request_too_large'])
 
 /** The class of an error. `transient`: the failure was retryable, and its retries are exhausted. */

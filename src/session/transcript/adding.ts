@@ -99,6 +99,7 @@ function addToMessages(transcript: Transcript, event: SessionEvent, before: Turn
       closeCalls(transcript, event.seq)
       return
     case 'recovery_started': {
+      transcript.recoveredAt = event.seq
       transcript.compactionFailed = null
       transcript.forcedIn = null
       const cut = cutOf(event, transcript.newestRun)

@@ -3,6 +3,7 @@
 import type { ContentBlock, Message, ToolResultBlock } from '../content.ts'
 import { compactionNote } from './compaction-note.ts'
 import { bytesOfMessages, cutMiddle } from './measure.ts'
+import { notedRepeats, withRepeatNotes } from './repeats.ts'
 import { withNotes } from './replaced.ts'
 import { type Compaction, fromSystem, isFromUser, type Note, type Transcript } from './transcript.ts'
 
@@ -34,6 +35,7 @@ export function sentFrom({ messages, seqs, compactions }: Transcript): number {
 export function messagesBetween(transcript: Transcript, from: number, to = transcript.messages.length): Message[] {
   const { messages, seqs, refused, replaced } = transcript
   const shorten = shortening(transcript.compactions)
+  const noted = notedRepeats(transcript)
   const notes = transcript.notes.filter(({ after }) => after >= from && (after < to || to === messages.length))
   const all: Message[] = []
   let next = 0
@@ -41,7 +43,7 @@ export function messagesBetween(transcript: Transcript, from: number, to = trans
     const index = from + offset
     for (; (notes[next]?.after ?? Infinity) <= index; next++) all.push(noteMessage(notes[next]))
     const seq = seqs[index] ?? 0
-    if (!refused.has(message)) all.push(shorten(withNotes(message, seq, replaced), seq))
+    if (!refused.has(message)) all.push(shorten(withNotes(withRepeatNotes(message, noted), seq, replaced), seq))
   }
   for (; next < notes.length; next++) all.push(noteMessage(notes[next]))
   return all

@@ -41,6 +41,8 @@ export interface Transcript {
   /** The newest run: where it begins in `messages`, the messages that it accepted, and the metadata for its code. */
   newestRun: NewestRunSoFar
   effects: Effects
+  /** `seq` of the newest recovery; 0 if there was none. */
+  recoveredAt: number
   /** Answers that a provider refused to complete. The model does not see them. */
   refused: WeakSet<Message>
   /** Notes for the model where the transcript was cut. They are not messages; `messagesFor` puts them in their places. */
@@ -128,6 +130,7 @@ export function emptyTranscript(): Transcript {
     pendingKeys: new Map(),
     newestRun: { run: 0, seq: 0, from: 0, took: new Map(), opener: '', metadata: {} },
     effects: noEffects(),
+    recoveredAt: 0,
     refused: new WeakSet(),
     notes: [],
     systemMessages: [],

@@ -1,8 +1,10 @@
 // The prompt of a model call: what ready-made sections say, where their text goes, and what is refused.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import type { AgentOptions } from '../../../src/agent/agent.ts'
 import { defineAgent } from '../../../src/agent/define-agent.ts'
+import { defineTool } from '../../../src/agent/define-tool.ts'
 import { sections } from '../../../src/agent/prompt.ts'
 import type { AgentContext } from '../../../src/agent/tool.ts'
 import { renderPrompt, withVolatile } from '../../../src/jobs/model-call/prompt.ts'
@@ -167,6 +169,49 @@ describe('instructions and sections', () => {
     expect(declared({ sections: [sections.plan] })).toThrow(invalid('sections.plan needs the option plan'))
     expect(declared({ sections: [sections.progress] })).toThrow(invalid('sections.progress needs the option plan'))
     expect(declared({ plan: true, sections: [sections.memory] })).toThrow(invalid('sections.memory needs the option memory'))
+  })
+})
+
+describe('active tools', () => {
+  const tool = (name: string) => defineTool({ name, description: name, input: z.object({}), effect: 'read', execute: () => 'ok' })
+  const tools = [tool('look'), tool('refund'), tool('close')]
+  const selected = async (names: unknown) => rendered({ tools, activeTools: (() => names) as never })
+
+  it('active tools are those that the agent’s function selects, in the order of their declaration', async () => {
+    expect((await selected(['close', 'look', 'close'])).activeTools).toEqual(['look', 'close'])
+    expect((await selected([])).activeTools).toEqual([])
+    expect((await rendered({ tools })).activeTools).toBeUndefined()
+  })
+
+  it('active tools are selected with the view that the prompt is rendered from', async () => {
+    const { activeTools } = await rendered({
+      tools,
+      plan: true,
+      memory: MEMORY,
+      activeTools: async ({ plan, memory, progress }, { metadata }) =>
+        plan?.steps.length === 3 && memory.notes && progress.done === 1 && metadata.from === 'web' ? ['refund'] : [],
+    })
+    expect(activeTools).toEqual(['refund'])
+  })
+
+  it('active tools are part of the prompt’s digest', async () => {
+    const all = await Promise.all([selected(['look', 'close']), selected(['close', 'look']), selected(['look']), rendered({ tools })])
+    expect(new Set(all.map(({ digest }) => digest)).size).toBe(3)
+  })
+
+  it('active tools that the agent does not have fail the call with an explanation', async () => {
+    await expect(selected(['look', 'refnd'])).rejects.toThrow(
+      'activeTools of agent "a" returned "refnd", but its tools are: look, refund, close.',
+    )
+    await expect(selected(null)).rejects.toThrow('activeTools of agent "a" returned null: return a list of names.')
+    await expect(selected('look')).rejects.toThrow('activeTools of agent "a" returned a value of type string')
+  })
+
+  it('active tools are refused if they are a list, because they depend on the session', () => {
+    const declared = () => defineAgent({ name: 'a', model: 'claude', instructions: '', tools, activeTools: ['look'] as never })
+    expect(declared).toThrow(
+      expect.objectContaining({ code: 'invalid_agent', message: expect.stringContaining("a function that returns names, such as () => ['lookup']") }),
+    )
   })
 })
 

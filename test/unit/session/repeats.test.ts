@@ -1,0 +1,111 @@
+// Calls that a model repeats without progress: which rows count, and what the model and a limit see of them.
+import { describe, expect, it } from 'vitest'
+import { NO_USAGE } from '../../../src/session/content.ts'
+import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
+import type { Json } from '../../../src/session/json.ts'
+import { addToTranscript } from '../../../src/session/transcript/adding.ts'
+import { messagesFor } from '../../../src/session/transcript/model-messages.ts'
+import { newestRepeats } from '../../../src/session/transcript/repeats.ts'
+import { emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
+
+/** One call and its outcome. */
+interface Call {
+  tool?: string
+  input?: Json
+  value?: Json
+  error?: string
+}
+
+/** A session in which a run makes these calls, each in a turn of its own, with other events between them. */
+function session(steps: readonly (Call | EventBody)[]): Transcript {
+  const transcript = emptyTranscript()
+  let seq = 0
+  let turn = 0
+  const add = (body: EventBody): void => addToTranscript(transcript, { v: 1, seq: ++seq, at: seq, ...body } as SessionEvent)
+  add({ type: 'message_received', messageId: 'm1', content: 'go' })
+  add({ type: 'run_started', run: 1, messageId: 'm1' })
+  for (const step of steps) {
+    if ('type' in step) {
+      add(step)
+      continue
+    }
+    const { tool = 'look', input = { what: 'it' }, value = 'nothing new', error } = step
+    const call = { run: 1, turn: ++turn, callId: `t_1_${turn}_0`, tool, attempt: 1 }
+    add({ type: 'turn_started', run: 1, turn, takes: turn === 1 ? ['m1'] : [] })
+    add({
+      type: 'model_completed',
+      run: 1,
+      turn,
+      attempt: 1,
+      model: 'm',
+      content: [{ type: 'tool_use', id: 'same', name: tool, input }],
+      stopReason: 'tool_use',
+      usage: NO_USAGE,
+      calls: [
+        { index: 0, tool, effect: 'read', inputDigest: 'd', schemaDigest: 's', timeoutMs: 1, retry: { maxRetries: 0, baseDelayMs: 1 }, verify: false },
+      ],
+    })
+    add(error === undefined ? { type: 'tool_completed', ...call, value } : { type: 'tool_failed', ...call, code: 'c', message: error })
+  }
+  return transcript
+}
+
+const times = (count: number, call: Call = {}): Call[] => Array.from({ length: count }, () => call)
+const countOf = (...steps: (Call | EventBody)[]): number | undefined => newestRepeats(session(steps))?.count
+
+/** The results that tell the model about repetitions, by their position. */
+function notedIn(transcript: Transcript): number[] {
+  const results = messagesFor(transcript).flatMap(({ content }) =>
+    typeof content === 'string' ? [] : content.filter(({ type }) => type === 'tool_result'),
+  )
+  return results.flatMap((result, index) => (JSON.stringify(result).includes('times in a row') ? [index + 1] : []))
+}
+
+describe('repeated calls', () => {
+  it('repeated calls are equal calls in a row, each with an equal result', () => {
+    expect(countOf(...times(3))).toBe(3)
+    expect(countOf(...times(3), { tool: 'other' }, ...times(2))).toBe(2)
+    expect(countOf(...times(3), { input: { what: 'else' } }, {})).toBe(1)
+    expect(countOf(...times(3), { value: 'news' })).toBe(1)
+    expect(countOf(...times(3), { error: 'nothing new' })).toBe(1)
+    expect(countOf(...times(4, { error: 'no' }))).toBe(4)
+  })
+
+  it('repeated calls are equal whatever the order of their arguments', () => {
+    expect(countOf({ input: { a: 1, b: [{ c: 2, d: null }] } }, { input: { b: [{ d: null, c: 2 }], a: 1 } })).toBe(2)
+    expect(countOf({ input: { a: [] } }, { input: { a: {} } })).toBe(1)
+    expect(countOf({ input: { a: [1, 2] } }, { input: { a: [2, 1] } })).toBe(1)
+  })
+
+  it('repeated calls are counted anew after a message of the user and after a recovery', () => {
+    const said: EventBody[] = [
+      { type: 'message_received', messageId: 'm2', content: 'look again' },
+      { type: 'turn_started', run: 1, turn: 9, takes: ['m2'] },
+    ]
+    expect(countOf(...times(3), ...said, ...times(2))).toBe(2)
+    const recovered = { type: 'recovery_started', run: 1, attempt: 1, strategy: 'continue_run', by: 'ann' } as unknown as EventBody
+    expect(countOf(...times(3), recovered)).toBeUndefined()
+    expect(countOf(...times(3), recovered, ...times(2))).toBe(2)
+  })
+
+  it('repeated calls get a note in each result from the twentieth on, which says how many there were', () => {
+    expect(notedIn(session(times(19)))).toEqual([])
+    const transcript = session([...times(21), { value: 'news' }])
+    expect(notedIn(transcript)).toEqual([20, 21])
+    expect(JSON.stringify(messagesFor(transcript))).toContain(
+      'nothing new\\n\\n[From the system, not from the user: you have made this call 20 times in a row, and its result was the same each time.',
+    )
+  })
+
+  it('repeated calls keep their notes, and results that were sent before never change', () => {
+    const before = messagesFor(session(times(22)))
+    const after = messagesFor(session([...times(22), { value: 'news' }, ...times(3)]))
+    expect(after.slice(0, before.length)).toEqual(before)
+  })
+
+  it('repeated calls whose results are blocks get the note as the last block', () => {
+    const blocks = [{ type: 'text', text: 'nothing' }]
+    const last = messagesFor(session(times(20, { value: blocks }))).at(-1)
+    expect(last?.content).toMatchObject([{ content: [...blocks, { type: 'text', text: expect.stringContaining('20 times') }] }])
+  })
+})
