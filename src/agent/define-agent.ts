@@ -72,7 +72,10 @@ const OPTIONS = options({
     `${A_MODEL}, a function that returns one, or a list of these`,
   ).optional(),
   tools: where<readonly unknown[]>(Array.isArray, 'a list of tools').optional(),
-  activeTools: where<ToolSelection>((value) => typeof value === 'function', "a function that returns names, such as () => ['lookup']").optional(),
+  activeTools: where<ToolSelection>(
+    (value) => typeof value === 'function',
+    "a function that returns names, such as () => ['lookup']",
+  ).optional(),
   slices: where<readonly unknown[]>(Array.isArray, 'a list of slices').optional(),
   hooks: where<readonly unknown[]>(Array.isArray, 'a list of hooks').optional(),
   retry: RETRY.optional(),

@@ -128,7 +128,8 @@ it('the prompt is rendered to the same bytes for a session that was resumed and 
 })
 
 describe('active tools', () => {
-  const namesIn = (requests: ModelRequest[]) => requests.map(({ tools }) => tools.map(({ name }) => name).filter((name) => !name.startsWith('memory')))
+  const namesIn = (requests: ModelRequest[]) =>
+    requests.map(({ tools }) => tools.map(({ name }) => name).filter((name) => !name.startsWith('memory')))
 
   it('active tools are the only ones of the agent’s that the model receives, by role', async () => {
     const clerk = selective.play(here.pawl, { model: inOrder('done') }, { context: 'clerk' })
@@ -143,14 +144,20 @@ describe('active tools', () => {
   })
 
   it('a call of a tool that is not active is not executed, and is answered with what the model may call', async () => {
-    const { session, requests, count } = selective.play(here.pawl, {
-      model: inOrder([use('wire', 'it'), noted], [use('wire', 'it')], 'done'),
-    }, { context: 'clerk' })
+    const { session, requests, count } = selective.play(
+      here.pawl,
+      {
+        model: inOrder([use('wire', 'it'), noted], [use('wire', 'it')], 'done'),
+      },
+      { context: 'clerk' },
+    )
     await (await session.send('go')).result({ timeout: 30_000 })
     expect(namesIn(requests)).toEqual([['look'], ['look', 'wire'], ['look', 'wire']])
     const events = await eventsOf(session)
     expect(ofType(events, 'tool_failed')).toMatchObject([{ code: 'unknown_tool' }])
-    expect(JSON.stringify(requests[1]?.messages)).toContain('There is no tool \\"wire\\". The tools are: look, memory_append, memory_replace.')
+    expect(JSON.stringify(requests[1]?.messages)).toContain(
+      'There is no tool \\"wire\\". The tools are: look, memory_append, memory_replace.',
+    )
     expect(count('wire')).toBe(1)
     const digests = ofType(events, 'model_completed').map(({ promptDigest }) => promptDigest)
     expect(new Set(digests).size).toBe(2)

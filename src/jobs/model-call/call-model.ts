@@ -82,8 +82,11 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     const before = job.answer ? { runs: job.answer.hooks ?? [] } : await runHooksBefore(runner, view, turn)
     input.hooks.push(...before.runs)
     if (before.stopped) return stoppedBy(before.stopped)
-    const { hooks: _, activeTools, ...answered } =
-      job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, gates: needs.gates, worker: needs.worker, hooks: before.runs }))
+    const {
+      hooks: _,
+      activeTools,
+      ...answered
+    } = job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, gates: needs.gates, worker: needs.worker, hooks: before.runs }))
     if (isBudgeted) paid = costOfAnswer(answered)
     const active = withActiveTools(agent, activeTools)
     const { requested, runs } = await resolveCalls(active, answered, input, view, runner, needs.earlierKeys)

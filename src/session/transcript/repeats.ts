@@ -21,11 +21,13 @@ function* repeatsIn(messages: Iterable<Message>): Generator<Repeated> {
   for (const message of messages) {
     if (isFromUser(message)) last = undefined
     if (typeof message.content === 'string') continue
-    if (message.role === 'assistant') calls = new Map(message.content.flatMap((block) => (block.type === 'tool_use' ? [[block.id, block]] : [])))
+    if (message.role === 'assistant')
+      calls = new Map(message.content.flatMap((block) => (block.type === 'tool_use' ? [[block.id, block]] : [])))
     for (const result of message.content) {
       const call = result.type === 'tool_result' ? calls.get(result.tool_use_id) : undefined
       if (result.type !== 'tool_result' || !call) continue
-      const isRepeated = last?.call.name === call.name && isSame(last.call.input, call.input) && isSame(outcomeOf(last.result), outcomeOf(result))
+      const isRepeated =
+        last?.call.name === call.name && isSame(last.call.input, call.input) && isSame(outcomeOf(last.result), outcomeOf(result))
       last = { call, result, count: isRepeated && last ? last.count + 1 : 1 }
       yield { tool: call.name, result, count: last.count }
     }

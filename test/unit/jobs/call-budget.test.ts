@@ -37,7 +37,10 @@ const line = (left: number, more: Partial<BudgetLine> = {}): BudgetLine => ({
 function budget(lines: BudgetLine[], more: Partial<CallBudget> = {}): CallBudget & { reserved: Reservation[]; streamed: number[] } {
   const reserved: Reservation[] = []
   const streamed: number[] = []
-  const link = { reserve: async (one: Reservation) => void reserved.push(one), reportTokens: (tokens: number) => void streamed.push(tokens) }
+  const link = {
+    reserve: async (one: Reservation) => void reserved.push(one),
+    reportTokens: (tokens: number) => void streamed.push(tokens),
+  }
   return { lines, usdLimit: 'limits', link, reserved, streamed, ...more }
 }
 

@@ -210,7 +210,10 @@ describe('active tools', () => {
   it('active tools are refused if they are a list, because they depend on the session', () => {
     const declared = () => defineAgent({ name: 'a', model: 'claude', instructions: '', tools, activeTools: ['look'] as never })
     expect(declared).toThrow(
-      expect.objectContaining({ code: 'invalid_agent', message: expect.stringContaining("a function that returns names, such as () => ['lookup']") }),
+      expect.objectContaining({
+        code: 'invalid_agent',
+        message: expect.stringContaining("a function that returns names, such as () => ['lookup']"),
+      }),
     )
   })
 })

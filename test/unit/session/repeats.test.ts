@@ -42,7 +42,16 @@ function session(steps: readonly (Call | EventBody)[]): Transcript {
       stopReason: 'tool_use',
       usage: NO_USAGE,
       calls: [
-        { index: 0, tool, effect: 'read', inputDigest: 'd', schemaDigest: 's', timeoutMs: 1, retry: { maxRetries: 0, baseDelayMs: 1 }, verify: false },
+        {
+          index: 0,
+          tool,
+          effect: 'read',
+          inputDigest: 'd',
+          schemaDigest: 's',
+          timeoutMs: 1,
+          retry: { maxRetries: 0, baseDelayMs: 1 },
+          verify: false,
+        },
       ],
     })
     add(error === undefined ? { type: 'tool_completed', ...call, value } : { type: 'tool_failed', ...call, code: 'c', message: error })

@@ -235,6 +235,8 @@ function* everyOf(count: number, all: Iterable<SessionState>): Generator<Session
 describe('a snapshot', () => {
   it('a snapshot is within its bounds, whatever the session holds', () => {
     let largest = 0
+    // Whatever else is drawn, one of the sessions is almost as large as it may be.
+    const examples = fc.sample(largeSessions, { seed: 1, numRuns: 1 }).map((large): [typeof large] => [large])
     fc.assert(
       fc.property(largeSessions, (large) => {
         // Measuring every state of a session with thousands of messages would take a minute.
@@ -244,10 +246,10 @@ describe('a snapshot', () => {
           expect(bytes).toBeLessThanOrEqual(SNAPSHOT_BYTES.total)
         }
       }),
-      { numRuns: size(6, 12) },
+      { numRuns: size(6, 12), examples },
     )
     // The bound is tight.
-    expect(largest).toBeGreaterThan(0.7 * SNAPSHOT_BYTES.total)
+    expect(largest).toBeGreaterThan(0.9 * SNAPSHOT_BYTES.total)
   })
 
   it('a snapshot equals the state once the omitted calls are put back', () => {

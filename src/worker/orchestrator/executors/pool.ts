@@ -257,7 +257,11 @@ export function startPool(needs: PoolNeeds): Pool {
     return assigned
   }
 
-  function keep(executor: Executor, { job: id, entered, tokensSoFar, said, answer, outcome }: HeldJobReport, job: JobToAssign): AssignedJob {
+  function keep(
+    executor: Executor,
+    { job: id, entered, tokensSoFar, said, answer, outcome }: HeldJobReport,
+    job: JobToAssign,
+  ): AssignedJob {
     const since = entered && { entered: { at: steadyNow() - entered.agoMs, timeoutMs: entered.timeoutMs } }
     const assigned = assign(executor, { id, ...job, isAccepted: true, ...since, ...defined({ tokensSoFar, answer }) })
     if (said) needs.deltas?.said(id, job.order, said)
