@@ -19,7 +19,7 @@ export function describeError(error: unknown): string {
   if (!(error instanceof PawlError)) {
     return `internal_error: ${messageOf(error)}\n  Run the command again with PAWL_DEBUG=1 to see the stack trace.`
   }
-  const cause = error.cause === undefined ? '' : firstLineOf(messageOf(rootOf(error.cause)))
+  const cause = causeOf(error)
   const more = cause !== '' && !REFERS.test(cause) && !error.message.includes(cause.replace(/\.$/, '')) ? `\n  caused by: ${cause}` : ''
   return withPlaces(`${error.code}: ${inTerminal(error.message)}${more}`)
 }
@@ -34,6 +34,13 @@ const IN_TERMINAL: readonly [named: RegExp, command: string][] = [
 
 function inTerminal(text: string): string {
   return IN_TERMINAL.reduce((so, [named, command]) => so.replace(named, command), text)
+}
+
+/** The first line of its innermost cause; empty if there is none, or if it says only that a session does not exist or is not open. */
+function causeOf({ cause }: PawlError): string {
+  if (cause === undefined) return ''
+  const root = rootOf(cause)
+  return root instanceof Error && root.name === 'WorkflowNotFoundError' ? '' : firstLineOf(messageOf(root))
 }
 
 /** Matches a message that only refers to the failure's details, which `error` already includes. */

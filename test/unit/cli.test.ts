@@ -2,6 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { WorkflowNotFoundError } from '@temporalio/client'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { announceAsJson } from '../../src/cli/running/announce.ts'
 import { commandOf } from '../../src/cli/chat/slash-commands.ts'
@@ -10,7 +11,7 @@ import { followRuns } from '../../src/cli/chat/follow.ts'
 import { linesOfEvent, linesOfMessages } from '../../src/cli/chat/lines.ts'
 import { findModule } from '../../src/cli/running/module.ts'
 import { oneLine, printable } from '../../src/cli/terminal.ts'
-import { RunFailedError } from '../../src/client/errors.ts'
+import { RunFailedError, SessionNotFoundError } from '../../src/client/errors.ts'
 import type { RunHandle, SettledRun } from '../../src/client/types.ts'
 import { NO_USAGE } from '../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../src/session/events.ts'
@@ -50,7 +51,7 @@ describe('a conversation that is compacted', () => {
 it('a conversation says which content the model no longer sees because its provider refused it', () => {
   const content = (['image', 'image', 'text'] as const).map((kind) => ({ seq: 4, kind, size: 9, digest: 'd' }))
   expect(linesOf({ type: 'content_replaced', run: 1, turn: 2, content, reason: 'm: 400 No image.' })).toEqual([
-    expect.stringContaining('the provider refused 2 images and a text, so the model sees a note instead: m: 400 No image.'),
+    expect.stringContaining('the provider refused 2 images and 1 text, so the model sees a note instead: m: 400 No image.'),
   ])
 })
 
@@ -248,6 +249,10 @@ describe('the output', () => {
       cause: new Error('Update failed', { cause: new Error('Decided before.') }),
     })
     expect(describeError(wrapped)).toBe('not_waiting: Decided before.')
+    const missing = new SessionNotFoundError('s', {
+      cause: new WorkflowNotFoundError('workflow not found for ID: pawl:s', 'pawl:s', undefined),
+    })
+    expect(describeError(missing)).not.toContain('caused by')
     const refused = new Error('The session refused the request. See the details of this failure.')
     expect(describeError(new CliError('not_waiting', 'Decided before.', { cause: refused }))).toBe('not_waiting: Decided before.')
     const failed = (strategy: 'continue_run' | 'manual') =>

@@ -11,6 +11,7 @@ import { SUGGESTIONS, waysOut } from '../../session/suggestions.ts'
 import { here } from '../here.ts'
 import { timeOf } from '../queries.ts'
 import { oneLine, paint, printable } from '../terminal.ts'
+import { counted } from '../../session/counted.ts'
 
 /** The agent's name, and which messages were sent from this terminal. */
 export interface Speakers {
@@ -82,7 +83,7 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
     case 'session_unpaused':
       return [note(`(session unpaused${byWhom(event.by)})`)]
     case 'budget_warning': {
-      const amount = (value: number): string => (event.unit === 'usd' ? `${value} USD` : `${value} tokens`)
+      const amount = (value: number): string => (event.unit === 'usd' ? `${value} USD` : counted(value, 'token'))
       return [note(`(${amount(event.spent)} of ${amount(event.limit)} are spent, of the budget of the ${event.scope})`)]
     }
     case 'budget_raised':
@@ -94,19 +95,17 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
   }
 }
 
-/** Such as `2 images and a text`. */
+const NAMES_OF_CONTENT: Record<RefusedContent['kind'], [one: string, several: string]> = {
+  text: ['text', 'texts'],
+  image: ['image', 'images'],
+  result: ['result', 'results'],
+  call: ["call's arguments", "calls' arguments"],
+}
+
+/** Such as `2 images and 1 text`. */
 function namesOf(content: readonly RefusedContent[]): string {
-  const names = {
-    text: ['a text', 'texts'],
-    image: ['an image', 'images'],
-    result: ['a result', 'results'],
-    call: ['arguments', 'arguments'],
-  }
-  const kinds = [...new Set(content.map(({ kind }) => kind))].map((kind) => {
-    const count = content.filter((one) => one.kind === kind).length
-    return count === 1 ? names[kind][0] : `${count} ${names[kind][1]}`
-  })
-  return kinds.join(' and ')
+  const kinds = [...new Set(content.map(({ kind }) => kind))]
+  return kinds.map((kind) => counted(content.filter((one) => one.kind === kind).length, ...NAMES_OF_CONTENT[kind])).join(' and ')
 }
 
 /** A conversation so far, from the transcript's messages. */
@@ -145,7 +144,7 @@ export function linesOfState(state: SessionView): string[] {
       : []),
     line('runs', `${state.run}, turns ${state.turns}, events ${state.seq}`),
     line('tokens', `${usage.input_tokens} in, ${usage.output_tokens} out`),
-    ...(state.queued > 0 ? [line('waiting', `${state.queued} messages that the agent has not seen yet`)] : []),
+    ...(state.queued > 0 ? [line('waiting', `${counted(state.queued, 'message')} that the agent has not seen yet`)] : []),
     ...(state.context === null ? [] : [line('context', JSON.stringify(state.context))]),
     ...(state.tags.length > 0 ? [line('tags', state.tags.join(', '))] : []),
   ]
@@ -260,7 +259,7 @@ function byWhom(by: string | undefined): string {
 }
 
 function compactedText({ messages, resultBytes }: EventOf<'compacted'>): string {
-  const what = messages > 0 ? [`the model sees ${messages} more messages as a summary`] : []
+  const what = messages > 0 ? [`the model sees ${counted(messages, 'more message')} as a summary`] : []
   return [...what, ...(resultBytes === undefined ? [] : [`results shortened to ${resultBytes} bytes`])].join(', ')
 }
 

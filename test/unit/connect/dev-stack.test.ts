@@ -4,7 +4,8 @@ import { chown, mkdir, mkdtemp, readdir, realpath, rm, stat, writeFile } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { findDevDeployment, findRunning, findStarting, noteRunning, noteStarting } from '../../../src/connect/dev-stack.ts'
+import { DATA_FOLDER, findDevDeployment, findRunning, findStarting, noteRunning, noteStarting } from '../../../src/connect/dev-stack.ts'
+import { connectOptions } from '../../../src/cli/connecting.ts'
 import { defineAgent } from '../../../src/agent/define-agent.ts'
 import type { ConnectOptions } from '../../../src/client/connect-options.ts'
 import { doctor } from '../../../src/client/doctor/doctor.ts'
@@ -26,6 +27,8 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   process.chdir(before)
+  vi.restoreAllMocks()
+  vi.useRealTimers()
   vi.unstubAllEnvs()
   await rm(folder, { recursive: true, force: true })
 })
@@ -69,6 +72,32 @@ describe('the note of a stack that starts', () => {
     await new Promise((resolve) => child.once('exit', resolve))
     await writeFile(join(data, 'starting.json'), JSON.stringify({ pid: child.pid }))
     expect(await findStarting()).toBeUndefined()
+  })
+
+  it('a command stops waiting for a stack that starts after 15 s, and says where to look', async () => {
+    const [data, work] = [join(folder, '.pawl'), join(folder, 'src')]
+    await mkdir(work)
+    process.chdir(work)
+    await noteStarting(data)
+    for (const [option, dataDir] of [
+      [DATA_FOLDER, undefined],
+      [data, data],
+    ] as const) {
+      vi.useFakeTimers({ toFake: ['Date'] })
+      const printed = new Promise<string>((resolve) => {
+        vi.spyOn(process.stderr, 'write').mockImplementationOnce((text) => (resolve(String(text)), true))
+      })
+      const waits = connectOptions({ data: option })
+      expect(await printed).toBe(`waiting for \`pawl dev <module>\`, which is starting in ${folder}\n`)
+      vi.setSystemTime(Date.now() + 15_001)
+      await expect(waits).rejects.toMatchObject({
+        name: 'CliError',
+        code: 'dev_starting',
+        message: `\`pawl dev <module>\` in ${folder} is still starting. Its terminal says what it waits for. Try again when it is ready.`,
+      })
+      expect(await findStarting(dataDir)).toBe(data)
+      vi.useRealTimers()
+    }
   })
 })
 
