@@ -118,9 +118,10 @@ function styleOf(text: string): Style | undefined {
   return STYLES[/^\w+/.exec(text)?.[0] ?? '']
 }
 
-function terminalWidth(): number {
+/** The width of the terminal; without one, `COLUMNS` of the environment or `otherwise`. */
+export function terminalWidth(otherwise = DEFAULT_WIDTH): number {
   const given = process.stdout.columns ?? Number(process.env.COLUMNS)
-  return given > 0 ? given : DEFAULT_WIDTH
+  return given > 0 ? given : otherwise
 }
 
 function lengthOf(text: string): number {

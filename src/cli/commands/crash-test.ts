@@ -1,8 +1,10 @@
 // `pawl crash-test <module>`: kills workers at every boundary of a conversation and reports differences.
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { CrashTestOptions, TroubleKind } from '../../testing/crash/types.ts'
+import { COLUMNS } from '../../testing/crash/wrapped.ts'
 import { findModule } from '../running/module.ts'
 import { listenForStop } from '../running/stop.ts'
+import { terminalWidth } from '../table.ts'
 import { defined } from '../../session/defined.ts'
 
 interface CrashTestCommandOptions {
@@ -41,10 +43,15 @@ async function crashTestModule(given: string, options: CrashTestCommandOptions):
   const path = await findModule(given, 'your crash test')
   // Exits at once: everything that the test started ends with this process.
   void listenForStop().stop.then(() => process.exit(INTERRUPTED))
-  const [{ crashTest }, { loadCrashTest }] = await Promise.all([import('../../testing/crash.ts'), import('../../testing/crash/load.ts')])
+  const [{ crashTest }, { loadCrashTest }, { tableOf }] = await Promise.all([
+    import('../../testing/crash.ts'),
+    import('../../testing/crash/load.ts'),
+    import('../../testing/crash/table.ts'),
+  ])
   const test = await loadCrashTest(path)
   const result = await crashTest({ ...asAsked(test, options), log: printProgress })
-  process.stdout.write(options.json ? `${JSON.stringify(result)}\n` : `${result.table}\n`)
+  const table = () => tableOf({ ...result, notes: result.baseline.notes }, terminalWidth(COLUMNS))
+  process.stdout.write(`${options.json ? JSON.stringify(result) : table()}\n`)
   if (!result.ok) process.exitCode = 1
 }
 

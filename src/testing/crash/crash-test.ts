@@ -17,6 +17,7 @@ import type { BoundaryResult, CrashTestOptions, CrashTestResult, RoundResult, Tr
 import { type CrashWorkers, startWorkers } from './workers.ts'
 import { type HeldWorld, heldTo } from './world.ts'
 import { defined } from '../../session/defined.ts'
+import { counted } from '../../session/counted.ts'
 
 /** Flush numbers differ between runs, because turns in quick succession share a flush; and faults may come too late. */
 const TRIES = 3
@@ -96,7 +97,7 @@ async function carryOut(settings: CrashTestSettings, setup: Setup): Promise<Cras
   const all = boundariesOf(baseline.marks)
   const boundaries = chosen(all, settings.only)
   log(
-    `crash test: ${all.length} boundaries in ${baseline.ms} ms without kills; ${boundaries.length} to kill at, ${rounds} random rounds, seed ${seed}`,
+    `crash test: ${counted(all.length, 'boundary', 'boundaries')} in ${baseline.ms} ms without kills; ${boundaries.length} to kill at, ${counted(rounds, 'random round')}, seed ${seed}`,
   )
 
   const killed = await atBoundaries(run, { baseline, boundaries, only: settings.only, log })
@@ -219,7 +220,7 @@ async function atBoundaries(
     const marks = marksAt.get(lead.id) ?? (await run({ killAt: [lead.id] })).marks
     within.push(...chosen(verifyBoundaries(lead, marks), only))
   }
-  if (within.length > 0) log(`kills during calls led to ${within.length} more boundaries, within verify`)
+  if (within.length > 0) log(`kills during calls led to ${counted(within.length, 'more boundary', 'more boundaries')}, within verify`)
   await killAtAll(within)
   return results
 }

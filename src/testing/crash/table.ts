@@ -2,27 +2,27 @@
 import type { Boundary } from './boundaries.ts'
 import type { Difference } from './compare.ts'
 import type { BoundaryResult, RoundResult } from './types.ts'
-import { COLUMNS, shortened, wrapped } from './wrapped.ts'
+import { counted } from '../../session/counted.ts'
+import { COLUMNS, wrapped } from './wrapped.ts'
 
 const GAP = '  '
 const STAGES = ['before', 'during', 'after'] as const
 const WORST_FIRST = ['differs', 'unknown', 'not_reached', 'ok'] as const
 const SHOWN = { ok: 'ok', differs: 'DIFFERS', unknown: 'not known', not_reached: 'not reached' } as const
 
-/** The table of boundaries, the rounds, the differences, and a closing line. */
-export function tableOf(result: {
+/** What the table shows. */
+interface Shown {
   boundaries: readonly BoundaryResult[]
   rounds: readonly RoundResult[]
   problems: readonly string[]
   notes: readonly string[]
   seed: number
-}): string {
+}
+
+/** The table of boundaries, the rounds, the differences, and a closing line, for a terminal with so many columns. */
+export function tableOf(result: Shown, columns = COLUMNS): string {
   const { boundaries, rounds, problems, notes, seed } = result
-  const subjects = [...new Set(boundaries.map(({ boundary }) => boundary.subject))]
-  const cells = aligned([[...STAGES], ...subjects.map((subject) => STAGES.map((stage) => cell(boundaries, subject, stage)))])
-  const room = COLUMNS - GAP.length - Math.max(...cells.map((line) => line.length))
-  const labels = ['killed at', ...subjects.map((subject) => shortened(subject, room))]
-  const grid = boundaries.length > 0 ? aligned(labels.map((label, row) => [label, cells[row] ?? ''])) : []
+  const folded = (text: string, first?: string): string[] => wrapped(text, { first, columns })
   const roundLines = aligned(
     rounds.flatMap(({ round, troubles, verdict }) => {
       const [first = 'no fault occurred', ...more] = troubles
@@ -30,26 +30,45 @@ export function tableOf(result: {
     }),
   )
   const details = [
-    ...notes.flatMap((text) => wrapped(`without kills (may be intended): ${text}`, '- ')),
-    ...problems.flatMap((text) => wrapped(`even without kills: ${text}`, '- ')),
-    ...boundaries.flatMap(({ boundary, differences }) => detail(boundary.name, differences)),
-    ...rounds.flatMap(({ round, differences }) => detail(`random round ${round}`, differences)),
+    ...notes.flatMap((text) => folded(`without kills (may be intended): ${text}`, '- ')),
+    ...problems.flatMap((text) => folded(`even without kills: ${text}`, '- ')),
+    ...boundaries.flatMap(({ boundary, differences }) => detail(boundary.name, differences, folded)),
+    ...rounds.flatMap(({ round, differences }) => detail(`random round ${round}`, differences, folded)),
   ]
   return [
-    ...grid,
+    ...gridOf(boundaries, columns),
     ...section(roundLines),
     ...section(details),
-    ...section(advice(boundaries).flatMap((text) => wrapped(text))),
+    ...section(advice(boundaries).flatMap((text) => folded(text))),
     '',
-    ...wrapped(closing(boundaries, rounds, problems, seed)),
+    ...folded(closing(boundaries, rounds, problems, seed)),
   ]
     .join('\n')
     .trimStart()
 }
 
-function detail(name: string, differences: readonly Difference[]): string[] {
+/** A line per call. A name that does not fit beside the cells is written above them, because people copy it into `--only`. */
+function gridOf(boundaries: readonly BoundaryResult[], columns: number): string[] {
+  if (boundaries.length === 0) return []
+  const subjects = [...new Set(boundaries.map(({ boundary }) => boundary.subject))]
+  const cells = aligned([[...STAGES], ...subjects.map((subject) => STAGES.map((stage) => cell(boundaries, subject, stage)))])
+  const room = columns - GAP.length - Math.max(...cells.map((line) => line.length))
+  const names = ['killed at', ...subjects].map((name) => {
+    if (name.length <= room) return { above: [], beside: name }
+    const above = wrapped(
+      name.replace(/\(.*\)$/, (call) => call.replaceAll(' ', '\u00a0')),
+      { columns, rest: GAP },
+    ).map((line) => line.replaceAll('\u00a0', ' '))
+    const last = above.at(-1) ?? ''
+    return last.length <= room ? { above: above.slice(0, -1), beside: last } : { above, beside: '' }
+  })
+  const lines = aligned(names.map(({ beside }, row) => [beside, cells[row] ?? '']))
+  return names.flatMap(({ above }, row) => [...above, lines[row] ?? ''])
+}
+
+function detail(name: string, differences: readonly Difference[], folded: (text: string, first: string) => string[]): string[] {
   if (differences.length === 0) return []
-  return [...wrapped(name, '- '), ...differences.flatMap(({ where, text }) => wrapped(`${where}: ${text}`, '    '))]
+  return [...folded(name, '- '), ...differences.flatMap(({ where, text }) => folded(`${where}: ${text}`, '    '))]
 }
 
 /** The usual causes, if a kill during a tool call changed the effects. */
@@ -98,7 +117,7 @@ function closing(boundaries: readonly BoundaryResult[], rounds: readonly RoundRe
   const verdicts = [...boundaries, ...rounds].map(({ verdict }) => verdict)
   const count = (wanted: (typeof verdicts)[number]): number => verdicts.filter((verdict) => verdict === wanted).length
   const parts = [
-    `${boundaries.length} boundaries and ${rounds.length} random rounds`,
+    `${counted(boundaries.length, 'boundary', 'boundaries')} and ${counted(rounds.length, 'random round')}`,
     `${count('ok')} the same as without kills`,
     ...(count('differs') > 0 ? [`${count('differs')} DIFFER`] : []),
     ...(count('unknown') > 0 ? [`${count('unknown')} with an unknown outcome`] : []),

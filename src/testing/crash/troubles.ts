@@ -6,6 +6,7 @@ import type { Random } from './random.ts'
 import type { TroubleKind } from './types.ts'
 import { until } from './until.ts'
 import type { CrashWorkers } from './workers.ts'
+import { counted } from '../../session/counted.ts'
 
 /** A fault, as drawn. It occurs `delayMs` after `afterMarks` boundaries have been reached. */
 export interface Trouble {
@@ -78,7 +79,7 @@ export function makeTroubles(
     if (!signal(supervisor, 'SIGKILL')) return undefined
     if (kind === 'supervisor') return `supervisor ${supervisor}`
     for (const worker of workers) signal(worker, 'SIGKILL')
-    return `both ${supervisor} and its ${workers.length} processes`
+    return `both ${supervisor} and its ${counted(workers.length, 'process', 'processes')}`
   }
 
   const stop = async (kind: 'pause' | 'pause_supervisor', { choice, lastsMs }: Trouble, at: string): Promise<void> => {

@@ -1,26 +1,19 @@
-// Text for a terminal of 80 columns.
-import { beginningOf } from '../../session/beginning.ts'
+// Text for a terminal: lines that fit, without breaking a word.
 
 /** The usual width of a terminal. */
 export const COLUMNS = 80
 
-/** The text in lines that fit, broken between words. The first line begins with `first`, the others with as many spaces. */
-export function wrapped(text: string, first = ''): string[] {
-  const room = COLUMNS - first.length
+/**
+ * The text in lines that fit, broken between words. The first line begins with `first`, the others with `rest`: by default, as many spaces.
+ * A word that is longer than a line stays whole.
+ */
+export function wrapped(text: string, options: { first?: string | undefined; rest?: string; columns?: number } = {}): string[] {
+  const { first = '', rest = ' '.repeat(first.length), columns = COLUMNS } = options
   const lines: string[] = []
   for (const word of text.split(' ')) {
     const last = lines.at(-1)
-    if (last !== undefined && last.length + 1 + word.length <= room) lines[lines.length - 1] = `${last} ${word}`
-    else lines.push(word)
+    if (last !== undefined && last.length + 1 + word.length <= columns) lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(`${lines.length === 0 ? first : rest}${word}`)
   }
-  return lines.map((line, at) => `${at === 0 ? first : ' '.repeat(first.length)}${line}`)
-}
-
-/** The text, shortened to `room`: the parentheses at its end are kept, and the text before them is cut. */
-export function shortened(text: string, room: number): string {
-  if (text.length <= room) return text
-  // The beginning names the kind, the end the instance.
-  const tail = text.slice(text.lastIndexOf('('))
-  const head = text.slice(0, text.length - tail.length - 1)
-  return `${beginningOf(head, Math.max(1, room - tail.length - 2))}… ${tail}`
+  return lines
 }
