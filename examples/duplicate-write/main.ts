@@ -65,7 +65,7 @@ async function ask(pawl: Pawl, agent: string): Promise<void> {
   for (const { callId, replayOf } of await session.toolCalls()) {
     console.log(`  ${callId}  ${replayOf === null ? 'sent' : `replayed: the result of ${replayOf}`}`)
   }
-  console.log(`  ${count} e-mail(s)`)
+  console.log(`  e-mails sent: ${count}`)
 }
 
 const agents = Object.entries(SCOPES).map(([name, { idempotency }]) => agentWith(name, idempotency))

@@ -12,6 +12,7 @@ import type { Store } from '../store/store.ts'
 import type { LoadForkInput, LoadForkResult, NotYet } from '../calls/activities.ts'
 import { currentSession } from './current-session.ts'
 import { CannotLoad, loading } from './loading.ts'
+import { counted } from '../session/counted.ts'
 
 const QUERY_TIMEOUT_MS = 10_000
 
@@ -36,7 +37,8 @@ export async function copyPast(store: Store, client: Client, sessionId: string, 
   if (stored < seq) {
     const known = await knownSeq(from, client)
     if (known === undefined && stored === 0) return refuse('session_not_found', `There is no session "${from}" to fork from. Check the id.`)
-    if ((known ?? stored) < seq) return refuse('checkpoint_not_found', `Session "${from}" has ${known ?? stored} events, not ${seq}.`)
+    if ((known ?? stored) < seq)
+      return refuse('checkpoint_not_found', `Session "${from}" has ${counted(known ?? stored, 'event')}, not ${seq}.`)
     // The events are about to be stored.
     const has = `The store has the events of session "${from}" up to ${stored}, but the fork begins at ${seq}.`
     throw new CannotLoad('archive_unavailable', has)

@@ -64,7 +64,7 @@ describe('a run whose workflow was terminated', () => {
       return ended.stdout.includes('its workflow has ended') && ended
     })
     expect(code).toBe(0)
-    expect(stdout).toMatch(/^1 need a person, 0 stuck; 0 in error, 0 waiting, 1 running/)
+    expect(stdout).toMatch(/^1 needs a person, 0 stuck; 0 in error, 0 waiting, 1 running/)
     expect(stdout).toMatch(/cut-listed +player +running .* resume +its workflow has ended during the run\n/)
     expect((await run(['status', 'cut-listed'])).stdout).toMatch(/waits for +a person to reopen it[^\n]*\n +pawl resume cut-listed/)
     const { temporalAddress: address, databaseUrl: postgres } = inject('stack')

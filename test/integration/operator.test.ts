@@ -257,7 +257,7 @@ describe('the overview', () => {
       const ended = await run(['status', '--task-queue', queue])
       return /op-first/.test(ended.stdout) && /op-left .*its next step/.test(ended.stdout) && ended
     })
-    expect(stdout).toMatch(/ need a person, [2-9] stuck;.* 1 not opened yet\n/)
+    expect(stdout).toMatch(/ needs? a person, [2-9] stuck;.* 1 not opened yet\n/)
     expect(stdout).toMatch(new RegExp(`op-first +- +loading .* its next step +a worker on task queue "${queue}"`))
     expect(stdout).toMatch(new RegExp(`op-left +player +\\w+ .* its next step +a worker on task queue "${queue}"`))
     const last = JSON.parse((await run(['status', '--json', '--task-queue', queue])).stdout.trim().split('\n').at(-1) ?? '') as object
@@ -279,7 +279,7 @@ describe('the overview', () => {
     ])
     expect([noTemporal.code, noPostgres.code, neither.code]).toEqual([1, 1, 1])
     expect(noTemporal.stdout).toMatch(
-      /^at least \d need a person, at least \d stuck; .*\n.*Could not check which sessions.*no_temporal: .*No session continues until/,
+      /^at least \d needs? a person, at least \d stuck; .*\n.*Could not check which sessions.*no_temporal: .*No session continues until/,
     )
     expect(noTemporal.stdout).toMatch(/op-failed +player +error .* recover /)
     expect(noPostgres.stdout).toMatch(

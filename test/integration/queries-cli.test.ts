@@ -142,7 +142,7 @@ describe('the query commands', () => {
 
   it('the query commands show the status again until they are asked to stop', async () => {
     const watching = start(['status', '--watch'])
-    await watching.says(/need a person[^]*need a person/)
+    await watching.says(/needs? a person[^]*needs? a person/)
     watching.kill('SIGINT')
     expect(await watching.ended).toMatchObject({ code: 0, stderr: '' })
   })

@@ -84,7 +84,7 @@ function problemsOf(found: { worked: readonly Worked[]; kills: Measured['kills']
     ...(kills.made < kills.asked ? [`only ${kills.made} of ${kills.asked} kills could be made`] : []),
     ...effects.missing.map(said('not applied')),
     ...effects.unexpected.map(said('applied, but not expected')),
-    ...(effects.duplicates > 0 ? [`${effects.duplicates} effect(s) applied more than once`] : []),
+    ...(effects.duplicates > 0 ? [`effects applied more than once: ${effects.duplicates}`] : []),
     ...found.differences,
   ]
 }

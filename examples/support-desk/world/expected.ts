@@ -106,6 +106,6 @@ function effectDifferences(expected: readonly Effect[], actual: readonly Effect[
   return [...times].flatMap(([identity, balance]) => {
     if (balance === 0) return []
     const what = JSON.stringify(all.get(identity))
-    return [balance > 0 ? `effect applied ${balance} time(s) too often: ${what}` : `effect missing: ${what}`]
+    return [balance > 0 ? `effect applied too often, by ${balance}: ${what}` : `effect missing: ${what}`]
   })
 }

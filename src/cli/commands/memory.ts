@@ -9,6 +9,7 @@ import { atOption, jsonOption } from '../options.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { paint, printable } from '../terminal.ts'
 import type { MemoryChange } from '../../session/built-in-tools/memory.ts'
+import { counted } from '../../session/counted.ts'
 
 const VERSIONS: Column<MemoryVersion>[] = [
   { name: 'version', of: (row) => row.version, right: true },
@@ -56,7 +57,10 @@ async function showVersions(session: string, options: MemoryCommandOptions): Pro
 }
 
 function linesOfBlock({ block, content, maxChars }: MemoryBlock): string[] {
-  const size = maxChars === undefined ? `${content.length} characters; no longer declared` : `${content.length} of ${maxChars} characters`
+  const size =
+    maxChars === undefined
+      ? `${counted(content.length, 'character')}; no longer declared`
+      : `${content.length} of ${counted(maxChars, 'character')}`
   return [`${paint('bold', block)} (${size})`, ...(content === '' ? [] : [printable(content)])]
 }
 

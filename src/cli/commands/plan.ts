@@ -8,6 +8,7 @@ import { atOption, jsonOption } from '../options.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { oneLine, paint } from '../terminal.ts'
 import type { PlanChange, PlanStep, PlanStepStatus } from '../../session/built-in-tools/plan.ts'
+import { counted } from '../../session/counted.ts'
 
 const STEPS: Column<PlanStep>[] = [
   { name: 'step', of: (row) => row.id, whole: true },
@@ -75,7 +76,7 @@ function linesOfPlan({ version, objective, steps, ...made }: Plan & Partial<Plan
   return [
     paint('bold', oneLine(objective, 400)),
     [
-      `version ${version}${at === undefined ? '' : `, made in turn ${run}.${turn} at ${timeOf(new Date(at))}`}: ${count('done')} of ${steps.length} steps done`,
+      `version ${version}${at === undefined ? '' : `, made in turn ${run}.${turn} at ${timeOf(new Date(at))}`}: ${count('done')} of ${counted(steps.length, 'step')} done`,
       ...counts,
     ].join(', '),
     ...linesOfTable(STEPS, steps),
@@ -88,7 +89,7 @@ const hasStatus =
     step.status === status
 
 function changeText(change: PlanChange): string {
-  if (change.do === 'setup') return `set up with ${change.steps.length} steps: ${change.objective}`
+  if (change.do === 'setup') return `set up with ${counted(change.steps.length, 'step')}: ${change.objective}`
   if (change.do === 'add_step') return `added ${change.step.id}: ${change.step.title}`
   return `${change.id} is ${change.status}${change.evidence === undefined ? '' : `: ${change.evidence}`}`
 }

@@ -72,7 +72,7 @@ function reasonText({ needs, error, paused, tools, expiresAt, waitsFor, plan }: 
 
 /** The progress of an unfinished plan; null if it is finished or there is none. */
 function planText(plan: PlanProgress | null): string | null {
-  return plan && plan.done < plan.steps ? `plan: ${plan.done} of ${plan.steps} steps done` : null
+  return plan && plan.done < plan.steps ? `plan: ${plan.done} of ${counted(plan.steps, 'step')} done` : null
 }
 
 /** Without a terminal, the reason for a wait is not truncated, because scripts may read it. */
@@ -151,7 +151,7 @@ function headOf({ overview, unopened, open, workers }: DeploymentStatus): string
   const stuck = needs.worker + needs.automatic + needs.look + (unopened?.length ?? 0)
   const isPart = workers === null ? 'at least ' : ''
   const opening = unopened && unopened.length > 0 ? `, ${unopened.length} not opened yet` : ''
-  return `${isPart}${people} need a person, ${isPart}${stuck} stuck; ${sessions.error} in error, ${sessions.waiting} waiting, ${sessions.running} running, ${sessions.idle} idle${opening}`
+  return `${isPart}${counted(people, 'needs a person', 'need a person')}, ${isPart}${stuck} stuck; ${sessions.error} in error, ${sessions.waiting} waiting, ${sessions.running} running, ${sessions.idle} idle${opening}`
 }
 
 /** Sessions that no worker has opened come right after those that need a person. */

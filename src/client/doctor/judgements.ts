@@ -274,7 +274,7 @@ function failureText(step: FailingStep, now: number): string {
 /** What sessions need. */
 export function judgeSessions(needs: StatusOverview['needs']): HealthCheck {
   const people = needs.recovery + needs.resolution + needs.approval + needs.unpausing
-  const measured = `${people} need a person (${needs.recovery} to recover, ${needs.resolution} to resolve, ${needs.approval} to approve, ${needs.unpausing} paused), ${needs.automatic} in an error that ends by itself`
+  const measured = `${counted(people, 'needs a person', 'need a person')} (${needs.recovery} to recover, ${needs.resolution} to resolve, ${needs.approval} to approve, ${needs.unpausing} paused), ${needs.automatic} in an error that ends by itself`
   const details = { ...needs }
   if (needs.recovery + needs.resolution + needs.automatic === 0) return ok('sessions', { measured, details })
   return warn('sessions', { measured, advice: `\`${SUGGESTIONS.listSessions()}\` lists them.`, details })

@@ -10,7 +10,6 @@ import { type BudgetRaise, type Cost, costOfUsage, hasBudget, LIMIT_NAMES } from
 import type { Message, Usage } from '../../session/content.ts'
 import { jsonBytes } from '../../session/json.ts'
 import type { ModelPrice } from '../../session/spending/model-price.ts'
-import { numberText } from '../../session/number-text.ts'
 import { listPrice, type Price, ratesFor } from '../../session/spending/prices.ts'
 import {
   brokenCost,
@@ -27,6 +26,7 @@ import { isUsage } from './check-response.ts'
 import type { JobLink } from '../../calls/jobs.ts'
 import type { Prompt } from './prompt.ts'
 import type { FoldedSession } from '../session-views.ts'
+import { counted } from '../../session/counted.ts'
 
 /** The budget at the time of a call. */
 export interface CallBudget {
@@ -246,7 +246,7 @@ function exhausted(size: CallSize, lines: readonly BudgetLine[]): NotAfforded {
   if (!line) return new NotAfforded('budget_exhausted', 'The budget does not allow another model call.')
   const isAssumed = short.every(({ left, assumed, unit }) => left + assumed >= needed[unit])
   const { scope, unit, limit, spent, left } = line
-  const amount = (value: number): string => (unit === 'usd' ? `${usdText(value)} USD` : `${numberText(value)} tokens`)
+  const amount = (value: number): string => (unit === 'usd' ? `${usdText(value)} USD` : counted(value, 'token'))
   const name = `${scope === 'run' ? 'limits' : 'sessionLimits'}.${LIMIT_NAMES[unit]}`
   const sums = `${amount(spent)} of ${amount(limit)} are spent (${name})`
   const needs = `the next model call needs ${amount(needed[unit])}, and ${amount(Math.max(0, left))} are left`

@@ -4,6 +4,7 @@ import type { StoreError } from '../errors.ts'
 import type { LateFlush } from '../store.ts'
 import type { ERRORS, RowOf } from '../postgres/tables.ts'
 import { sanitiser } from '../postgres/sanitise.ts'
+import { counted } from '../../session/counted.ts'
 
 /** Columns that only failures of runs have. */
 const NO_INCIDENT = { incident_seq: null, ended_at: null, ended_by: null, outcome: null }
@@ -120,8 +121,7 @@ export function checkpointErrorRow({ event, error }: CheckpointFailure): RowOf<t
 
 /** The row for a checkpoint that was written late. */
 export function lateCheckpointRow(event: EventOf<'checkpoint_made'>, late: LateFlush): RowOf<typeof ERRORS> {
-  const tries = late.attempts === 1 ? 'one attempt' : `${late.attempts} attempts`
-  const message = `Checkpoint ${event.version} was written late: ${tries} failed since ${late.since.toISOString()}: ${late.message}`
+  const message = `Checkpoint ${event.version} was written late: ${counted(late.attempts, 'attempt')} failed since ${late.since.toISOString()}: ${late.message}`
   return mishapRow(event, { context: 'checkpoint', class: 'LateCheckpoint', code: late.code, message })
 }
 

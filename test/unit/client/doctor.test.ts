@@ -217,7 +217,7 @@ describe('the doctor', () => {
       'warn',
       /An executor died during these calls: its log says why/,
     ],
-    ['sessions of which only one needs a person', judgeSessions({ ...NEEDS, nothing: 5, approval: 1 }), 'ok', /1 need a person/],
+    ['sessions of which only one needs a person', judgeSessions({ ...NEEDS, nothing: 5, approval: 1 }), 'ok', /1 needs a person/],
     ['sessions that need a person', judgeSessions({ ...NEEDS, recovery: 2, resolution: 1 }), 'warn', /3 need a person.*pawl status/],
     [
       'workflows that make progress',
