@@ -135,10 +135,10 @@ export type NoAnswer =
   /** The attempt failed (it is in `failed`); the next one is due in `afterMs`, or at once if it uses another model. */
   | { kind: 'again'; afterMs: number; fallback?: Fallback }
   /**
-   * The model was not called, because its provider accepts no calls now. This does not count as an attempt. The call's slot comes in
-   * `afterMs`.
+   * The model was not called, because its provider accepts no calls of the account now. This does not count as an attempt. The call asks
+   * again in `afterMs`, and its slot comes in `slotMs` (absent from workers of earlier builds, as is `account`).
    */
-  | { kind: 'gated'; afterMs: number }
+  | { kind: 'gated'; afterMs: number; account?: string; slotMs?: number }
   | { kind: 'not_served' }
   /** The session is not new: the store has another past for its id. The model's answer is dropped. */
   | { kind: 'foreign_past' }

@@ -33,3 +33,11 @@ export interface ValueSource {
 
 /** Finds the call that used a key in a part of the session that was pruned. Undefined if there is none. @throws ArchiveUnavailable. */
 export type EarlierKeys = (sessionId: string, key: string) => Promise<{ callId: string; outcome: 'completed' | 'unknown' } | undefined>
+
+/** When a model call may be made that waits at the rate gate of its account. */
+export interface GateSlot {
+  /** Milliseconds until it may be made, or must ask again; 0 means now. */
+  afterMs: number
+  /** Milliseconds until its slot, unless the gate is opened earlier. */
+  slotMs: number
+}

@@ -10,6 +10,9 @@ export function isWithoutTemporal(error: unknown): boolean {
   return error instanceof PawlError && (error.code === 'no_temporal' || error.code === 'not_configured')
 }
 
+/** Refusals of the side store that are true whether or not Temporal answers. */
+const SAID_BY_STORE: ReadonlySet<string> = new Set(['session_not_found', 'run_not_found', 'events_gone'])
+
 /** @throws Temporal's failure, if the store does not answer either. */
 export async function liveOrStored<T>(
   options: DeploymentOptions,
@@ -21,8 +24,7 @@ export async function liveOrStored<T>(
   } catch (noTemporal) {
     if (!isWithoutTemporal(noTemporal)) throw noTemporal
     return await queryStore(options, stored).catch((error: unknown) => {
-      const isKnown = error instanceof PawlError && (error.code === 'session_not_found' || error.code === 'run_not_found')
-      throw isKnown ? error : noTemporal
+      throw error instanceof PawlError && SAID_BY_STORE.has(error.code) ? error : noTemporal
     })
   }
 }

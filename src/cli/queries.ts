@@ -5,11 +5,13 @@ import type { Erasure } from '../store/read/lists/erasure.ts'
 import type { List, Page } from '../client/queries/list.ts'
 import { connectOptions } from './connecting.ts'
 import { CliError } from './errors.ts'
+import { here } from './here.ts'
 import { dataOption, jsonOption, limitOption, momentOf } from './options.ts'
 import { oneLine, paint } from './terminal.ts'
 import { withNearIds } from './near-ids.ts'
 import { type Column, linesOfTable } from './table.ts'
 import { defined } from '../session/defined.ts'
+import { SUGGESTIONS } from '../session/suggestions.ts'
 
 /** Options of every query command. */
 export interface QueryOptions {
@@ -121,7 +123,7 @@ export async function queryStore<T>(options: QueryOptions & { follow?: true }, w
 
 /** Prints a list of `what`: a table and the cursor of the next page. With `--json`, a line per item, and the cursor as the last line. */
 export async function showList<T extends object>(
-  options: ListingOptions & { agent?: string; session?: string },
+  options: ListingOptions & { agent?: string; session?: string; archived?: true },
   what: string,
   list: List<T> | Promise<Page<T>>,
   columns: readonly Column<T>[],
@@ -129,7 +131,7 @@ export async function showList<T extends object>(
   const { items, cursor } = options.all && Symbol.asyncIterator in list ? { items: await allOf(list), cursor: undefined } : await list
   showAll(options, what, items, columns)
   if (items.length === 0) await warnOfUnknownAgents(options, [options.agent])
-  if (items.length === 0 && options.session !== undefined) await warnIfErased(options, options.session)
+  if (items.length === 0 && options.session !== undefined) await warnIfGone(options, options.session)
   if (cursor === undefined) return
   say(options.json ? JSON.stringify({ cursor }) : paint('dim', `(more: --cursor ${cursor}, or --all)`))
 }
@@ -148,10 +150,24 @@ export async function warnOfUnknownAgents(options: QueryOptions, selected: reado
   process.stderr.write(`${paint('yellow', oneLine(said, 1_000))}\n`)
 }
 
-/** Says on standard error if the session was erased: otherwise, an empty result would look as if there had never been anything. */
-export async function warnIfErased(options: QueryOptions, session: string): Promise<void> {
-  const erasure = await queryStore(options, (queries) => queries.erasure(session)).catch(() => null)
-  if (erasure) process.stderr.write(`${paint('yellow', oneLine(`Session ${session} was erased ${erasureText(erasure)}.`, 1_000))}\n`)
+/**
+ * Says on standard error if the session was erased or pruned: otherwise, an empty result would look as if there had never been anything.
+ * `archived`: the archive was empty, too.
+ */
+export async function warnIfGone(options: QueryOptions & { archived?: true }, session: string): Promise<void> {
+  const said = await queryStore(options, async (queries) => {
+    const erasure = await queries.erasure(session)
+    if (erasure) return `Session ${session} was erased ${erasureText(erasure)}.`
+    const { prunedAt, updatedAt } = await queries.sessions.get(session)
+    if (!prunedAt || prunedAt < updatedAt) return null
+    return `Session ${session} was pruned at ${timeOf(prunedAt)}. ${options.archived ? 'Its archived messages were deleted.' : archiveText(session)}`
+  }).catch(() => null)
+  if (said !== null) process.stderr.write(`${paint('yellow', oneLine(said, 1_000))}\n`)
+}
+
+/** Where the messages of a pruned session are. */
+export function archiveText(session: string): string {
+  return `\`${here(SUGGESTIONS.listArchived(session))}\` lists its messages.`
 }
 
 /** When a session was erased, by whom, and why. */

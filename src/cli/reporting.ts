@@ -2,13 +2,14 @@
 import type { SessionReport } from '../client/index.ts'
 import { linesOfProgress, linesOfRecovery } from './chat/lines.ts'
 import { here } from './here.ts'
-import { timeOf } from './queries.ts'
+import { archiveText, timeOf } from './queries.ts'
 import { oneLine } from './terminal.ts'
 import { durationText } from '../session/duration.ts'
 import { cutText } from '../session/protocol/texts.ts'
 import { SUGGESTIONS } from '../session/suggestions.ts'
 import { waitPhrase } from '../session/watching/wait-text.ts'
 import type { SessionWait } from '../session/watching/waits.ts'
+import { counted } from '../session/counted.ts'
 
 /** Bytes of a call's arguments that are shown. */
 const ARGUMENTS_SHOWN = 300
@@ -44,9 +45,10 @@ export function linesOfReport(report: SessionReport, now = Date.now()): string[]
           ),
         ]
       : []),
-    ...(report.plan ? [line('plan', `${report.plan.done} of ${report.plan.steps} steps done: ${report.plan.objective}`)] : []),
-    ...(queued > 0 ? [line('queued', `${queued} messages that are not in a turn yet`)] : []),
+    ...(report.plan ? [line('plan', `${report.plan.done} of ${counted(report.plan.steps, 'step')} done: ${report.plan.objective}`)] : []),
+    ...(queued > 0 ? [line('queued', `${counted(queued, 'message')} not in a turn yet`)] : []),
     line('stored', storedText(report, now)),
+    ...(report.prunedAt === undefined ? [] : [line('', archiveText(sessionId))]),
     line('from', fromText(report)),
   ]
 }
@@ -74,6 +76,7 @@ export function waitText(wait: SessionWait, now = Date.now()): string {
 /** What a person can do about it; `linesOfRecovery` has the strategies for a recovery. */
 function commandsOf(session: string, { for: who, to, callId = '', digest, raise = [] }: SessionWait): string[] {
   if (who === 'worker' || who === 'postgres') return [SUGGESTIONS.examine()]
+  if (who === 'gate') return [SUGGESTIONS.listGates()]
   const call = { session, callId, digest }
   switch (to) {
     case 'resolve':
@@ -98,11 +101,12 @@ function commandsOf(session: string, { for: who, to, callId = '', digest, raise 
   }
 }
 
-function storedText({ stored, storeError, behind = 0, erasedAt }: SessionReport, now: number): string {
+function storedText({ stored, storeError, behind = 0, erasedAt, prunedAt }: SessionReport, now: number): string {
   if (storeError !== undefined) return storeError
   if (erasedAt !== undefined) return `nothing: erased ${whenText(erasedAt, now)}`
+  if (prunedAt !== undefined) return `only messages, in the archive: pruned ${whenText(prunedAt, now)}`
   if (!stored) return 'nothing yet: a worker stores its events'
-  return `up to event ${stored.seq}, ${agoText(stored.at, now)}${behind > 0 ? `; ${behind} newer events are not stored yet` : ''}`
+  return `up to event ${stored.seq}, ${agoText(stored.at, now)}${behind > 0 ? `; ${counted(behind, 'newer event')} not stored yet` : ''}`
 }
 
 function fromText({ from, unanswered }: SessionReport): string {

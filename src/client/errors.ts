@@ -137,9 +137,9 @@ export class SessionUnavailableError extends PawlError {
  * `approve`, `deny`, `answer` and `resolve` `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`,
  * `invalid_idempotency_key`, `unknown_tool`, `denied_by_hook`, `changed_by_hook`, `invalid_answer`, `not_unknown`, `call_has_ended`,
  * `invalid_resolution`; of `raise` `invalid_raise`, `limit_lower`, `no_limit`, `no_current_run`; of `checkpoint` `invalid_reason`; of
- * `close` `not_open`; of `slice` `events_gone`; of `erase` `session_open`; of several of them `invalid_request`, `call_not_found`,
- * `already_completed`, `outcome_unknown`, `agent_not_served`, `events_unavailable`, `stale_watermark`; of all while the session cannot
- * open `archive_unavailable`, `execution_unreadable`, `session_not_loaded`.
+ * `close` `not_open`; of reads of a pruned session `events_gone`; of `erase` `session_open`; of several of them `invalid_request`,
+ * `call_not_found`, `already_completed`, `outcome_unknown`, `agent_not_served`, `events_unavailable`, `stale_watermark`; of all while the
+ * session cannot open `archive_unavailable`, `execution_unreadable`, `session_not_loaded`.
  */
 export class RequestRefusedError extends PawlError {
   override readonly name = 'RequestRefusedError'

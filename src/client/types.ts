@@ -313,7 +313,8 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   run(messageId: string): RunHandle<O>
   /**
    * The session's state, from the workflow, else from the store: its run in progress or the one that failed, its error, and its figures.
-   * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`, which says what it waits for.
+   * @throws SessionNotFoundError `session_not_found`; RequestRefusedError `events_gone` for a pruned session; SessionUnavailableError
+   * `session_unavailable`, which says what it waits for.
    */
   state(): Promise<SessionView>
   /**
@@ -324,7 +325,8 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   status(): Promise<SessionReport>
   /**
    * One run, by default the newest: its calls with their attempts and effects and, if it failed, what each strategy would keep and redo.
-   * @throws RequestRefusedError `run_not_found`; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
+   * @throws RequestRefusedError `run_not_found`, `events_gone` for a pruned session; SessionNotFoundError `session_not_found`;
+   * SessionUnavailableError `session_unavailable`.
    */
   runReport(run?: number): Promise<RunReport>
   /**
@@ -340,7 +342,8 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   plan(options?: AtCheckpoint): Promise<Plan | null>
   /**
    * All versions of the plan, oldest first, including those archived when the session went back (`archivedSeq`).
-   * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
+   * @throws SessionNotFoundError `session_not_found`; RequestRefusedError `events_gone` for a pruned session; SessionUnavailableError
+   * `session_unavailable`.
    */
   plans(): Promise<PlanVersion[]>
   /**
@@ -352,13 +355,14 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   memory(options?: AtCheckpoint): Promise<MemoryBlock[]>
   /**
    * All versions of the memory, oldest first, including those archived when the session went back (`archivedSeq`).
-   * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
+   * @throws SessionNotFoundError `session_not_found`; RequestRefusedError `events_gone` for a pruned session; SessionUnavailableError
+   * `session_unavailable`.
    */
   memoryVersions(): Promise<MemoryVersion[]>
   /**
    * The transcript as it was at a checkpoint, or just before a turn took a message or a run began, including in an archived past.
-   * @throws RequestRefusedError `checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`; SessionNotFoundError
-   * `session_not_found`; SessionUnavailableError `session_unavailable`.
+   * @throws RequestRefusedError `checkpoint_not_found`, `message_not_found`, `run_not_found`, `invalid_target`, `events_gone` for a pruned
+   * session; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   messagesUpTo(target: Target): Promise<MessageRow[]>
   /**

@@ -39,6 +39,7 @@ export const SUGGESTIONS = {
   resumeChat: ({ agent, session }: { agent?: string; session: string }) =>
     `pawl chat ${agent === undefined ? '' : `${agent} `}--resume ${session}`,
   listCheckpoints: () => 'pawl checkpoints <session>',
+  listArchived: (session: string) => `pawl messages ${session} --archived`,
   rollback: ({ session, checkpoint }: { session: string; checkpoint: number }) => `pawl rollback ${session} --checkpoint ${checkpoint}`,
   close: (session: string) => `pawl close ${session}`,
   interrupt: (session: string) => `pawl interrupt ${session}`,

@@ -1,5 +1,5 @@
 // Messages between an orchestrator and its executors over a local socket, between both and their parent, and in a preflight. Only types.
-import type { EarlierKeys, ReadTarget, ValueSource } from '../calls/reads.ts'
+import type { EarlierKeys, GateSlot, ReadTarget, ValueSource } from '../calls/reads.ts'
 import type { CrossingError } from './errors.ts'
 import type { JobOrder, ModelAnswer, JobOutcome, SentAlong, TimedRequest } from '../calls/jobs.ts'
 import type { SliceSnapshot } from '../session/slices/slices.ts'
@@ -90,7 +90,7 @@ export interface Answers {
   reserve: true
   entries: LogEntry[]
   put_value: boolean
-  place_at_gate: number
+  place_at_gate: GateSlot
   get_values: Map<string, string>
   earlier_key: Awaited<ReturnType<EarlierKeys>>
 }

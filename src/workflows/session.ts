@@ -104,7 +104,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   }
   describeBy(() => {
     const shown = shownOf(execution)
-    if (shown) return currentDetailsOf(shown.journal.state)
+    if (shown) return currentDetailsOf(shown.journal.state, shown.waits.all())
     const { trouble } = execution.opening
     return trouble ? `- loads its past (${trouble.code})` : '- loads its past'
   })

@@ -11,6 +11,7 @@ import { answersIn, type Played, saidIn, type Stage, stage, use } from '../suppo
 import { until } from '../support/until.ts'
 import { runPawl } from './cli/processes.ts'
 import type { PruneOptions } from '../../src/client/admin/upkeep-options.ts'
+import { openQueries } from '../../src/client/queries/queries.ts'
 
 const BIG = 'b'.repeat(200_000)
 
@@ -283,6 +284,75 @@ describe('the archive', () => {
     expect(report.archive?.messages).toBeGreaterThan(0)
     expect(await schema.counts(id)).toMatchObject({ blobs: 1 })
     expect((await schema.counts(id)).archived_messages).toBeUndefined()
+  })
+})
+
+describe('what is said about a pruned session', () => {
+  const cli = (...args: string[]) =>
+    runPawl([...args, '--schema', schema.name], {
+      cwd: process.cwd(),
+      env: { TEMPORAL_ADDRESS: here.stack.temporalAddress, DATABASE_URL: here.stack.databaseUrl },
+    })
+
+  async function pruned(...messages: string[]): Promise<Played> {
+    const played = await closed(...messages)
+    await schema.age([played.id], 100)
+    await here.pawl.prune({ olderThan: '90d' })
+    return played
+  }
+
+  it('lists of what a pruned session had say when it was pruned, and how to list its messages', async () => {
+    const { id, session } = await pruned('where are you')
+    const command = `pawl messages ${id} --archived --schema ${schema.name}`
+    const why = new RegExp(`^Session ${id} was pruned at 20\\S+Z\\. \`${command}\` lists its messages\\.\n$`)
+    for (const list of ['messages', 'checkpoints', 'tools', 'errors', 'pending', 'usage']) {
+      expect(await cli(list, id)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^no /), stderr: expect.stringMatching(why) })
+    }
+    expect((await cli('show', id)).stdout).toMatch(new RegExp(`pruned +20\\S+Z\\. \`${command}\``))
+    expect((await cli('status', id)).stdout).toMatch(new RegExp(`stored +only messages, in the archive: pruned 20.+\n +\`${command}\``))
+    expect(await cli('messages', id, '--archived')).toMatchObject({ code: 0, stdout: expect.stringContaining('where are you'), stderr: '' })
+    await schema.query('delete from {schema}.archived_messages where session_id = $1', [id])
+    expect(await cli('messages', id, '--archived')).toMatchObject({
+      stdout: 'no archived messages\n',
+      stderr: expect.stringMatching(/was pruned at 20\S+Z\. Its archived messages were deleted\.\n$/),
+    })
+    await (await session.send('once more')).result({ timeout: 30_000 })
+    await until('its rows are there', async () => (await store.lists.session(id))?.status === 'idle')
+    expect(await cli('errors', id)).toMatchObject({ stdout: 'no errors\n', stderr: '' })
+    expect(await session.status()).not.toHaveProperty('prunedAt')
+  })
+
+  it('reads of a pruned session’s events say that it was pruned, not that there is no such session', async () => {
+    const { id } = await pruned('one')
+    const queries = openQueries({ postgres: here.stack.databaseUrl, schema: schema.name })
+    try {
+      const { prunedAt } = await queries.sessions.get(id)
+      const of = queries.session(id)
+      const reads = [
+        () => of.plans(),
+        () => of.plan(1),
+        () => of.memory(),
+        () => of.memoryVersions(),
+        () => of.budgets(),
+        () => of.runReport(1),
+        () => of.messagesUpTo({ run: 1 }),
+      ]
+      const message = `Session "${id}" was pruned at ${prunedAt?.toISOString()}, and its events are deleted. \`pawl messages ${id} --archived\` lists`
+      for (const read of reads)
+        await expect(read()).rejects.toMatchObject({ code: 'events_gone', message: expect.stringContaining(message) })
+      expect(await of.status()).toMatchObject({ status: 'closed', prunedAt: prunedAt?.getTime() })
+    } finally {
+      await queries.close()
+    }
+  })
+
+  it('a report of a run from before the pruning says that the session was pruned', async () => {
+    const { id, session } = await pruned('one')
+    await (await session.send('two')).result({ timeout: 30_000 })
+    await expect(session.runReport(1)).rejects.toMatchObject({
+      code: 'run_not_found',
+      message: expect.stringMatching(new RegExp(`was pruned at 20\\S+Z, run 1 included\\. \`pawl messages ${id} --archived\``)),
+    })
   })
 })
 

@@ -9,6 +9,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
+import { runPawl } from './cli/processes.ts'
 
 const SESSIONS = size(20, 100)
 /** The wait that the provider asks for. */
@@ -118,14 +119,40 @@ describe('a gate that a person opens', () => {
 })
 
 describe('a session that waits at the gate', () => {
-  it('a session that waits at the gate is interrupted at once, and its model is not called', async () => {
-    const { requests, world } = limited
+  it('a session that waits at the gate says so, and by when its turn comes; it is interrupted at once, and its model is not called', async () => {
+    const { requests, world, account } = limited
     world.refusesUntil = performance.now() + 600_000
+    world.retryAfterMs = 600_000
     const refused = await send(here, 'here')
     const before = await until('it is refused', () => (requests.at(-1)?.refused ? requests.length : undefined))
     const waiting = await send(here, 'here')
     const session = here.pawl.session(waiting.sessionId)
-    await until('its turn has begun', async () => ofType(await eventsOf(session), 'turn_started').length > 0)
+    const [wait] = await until('its state says so', async () => (await session.state()).callWaits)
+    expect(wait).toEqual({
+      for: 'gate',
+      account: `limited ${account}`,
+      reason: 'its provider has refused calls of the account and asked to wait',
+      since: expect.any(Number),
+      until: expect.any(Number),
+    })
+    // The gate is tried once a minute; the call's own turn comes when the provider's wait is over.
+    expect((wait?.until ?? 0) - (wait?.since ?? 0)).toBeGreaterThan(500_000)
+    expect((await session.status()).waitsFor).toEqual([{ ...wait, attempt: 1 }])
+    await until('it is stored', async () => (await session.status()).stored)
+    const cli = (command: string) =>
+      runPawl([command, session.id], {
+        cwd: process.cwd(),
+        env: {
+          TEMPORAL_ADDRESS: here.stack.temporalAddress,
+          TEMPORAL_NAMESPACE: here.stack.namespace,
+          DATABASE_URL: here.stack.databaseUrl,
+        },
+      })
+    const said = new RegExp(
+      `waits for +the rate gate of the account "limited ${account}", its provider .+, since 20.+, until 20.+ \\(in \\d+ min`,
+    )
+    for (const command of ['status', 'show']) expect((await cli(command)).stdout).toMatch(said)
+    expect((await cli('status')).stdout).toMatch(/ pawl gates\n/)
     for (const one of [refused, waiting]) {
       await here.pawl.session(one.sessionId).interrupt()
       expect(await one.settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted' })

@@ -249,7 +249,7 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
   async listSessions() {
     await failed()
     const printed = said(await run('pawl doctor', { where: onQueue() }))
-    expect(await follow(printed, SUGGESTIONS.listSessions(), { where: onQueue() })).toMatch(/ need a person/)
+    expect(await follow(printed, SUGGESTIONS.listSessions(), { where: onQueue() })).toMatch(/ needs? a person/)
   },
   async statusOf() {
     const { id } = await failed()
@@ -290,6 +290,15 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
     for (const command of [`pawl rollback ${id}`, `pawl rollback ${id} --checkpoint 99`, `pawl fork ${id} --checkpoint 99`]) {
       await follow(said(await run(command)), SUGGESTIONS.listCheckpoints(), { fill: { '<session>': id } })
     }
+  },
+  async listArchived() {
+    const { session, id } = player.play(here.pawl, {})
+    await (await session.send('go')).result(SETTLED)
+    await session.close()
+    await here.workflowEnded(id)
+    await database.query(`update "${schema}".sessions set updated_at = $2, flushed_at = $2 where session_id = $1`, [id, '2026-01-01'])
+    await run('pawl prune --older-than 30d')
+    expect(await follow(said(await run(`pawl messages ${id}`)), SUGGESTIONS.listArchived(id))).toMatch(/go/)
   },
   async rollback() {
     const { session, id } = player.play(here.pawl, {})

@@ -12,7 +12,7 @@ import {
   sessionIn,
   type SessionCommandOptions,
   timeOf,
-  warnIfErased,
+  warnIfGone,
   warnOfUnknownAgents,
   withSession,
 } from '../queries.ts'
@@ -77,7 +77,7 @@ async function eventsOf(sessionId: string, options: EventsOptions): Promise<void
       shown += 1
     }
   })
-  if (shown === 0) await warnIfErased(options, sessionId)
+  if (shown === 0) await warnIfGone(options, sessionId)
 }
 
 type ShownEvent = Pick<FeedEvent, 'sessionId' | 'event' | 'cursor'>

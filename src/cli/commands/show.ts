@@ -16,9 +16,10 @@ import { linesOfRecovery, linesOfState, pausedText } from '../chat/lines.ts'
 import { isWithoutTemporal } from '../live-or-stored.ts'
 import { waitText } from '../reporting.ts'
 import { oneLine, paint } from '../terminal.ts'
-import { erasureText, type QueryOptions, queryCommand, queryStore, dollarsOf, sayAs, timeOf } from '../queries.ts'
+import { archiveText, erasureText, type QueryOptions, queryCommand, queryStore, dollarsOf, sayAs, timeOf } from '../queries.ts'
 import { linesOfTable } from '../table.ts'
 import { CALL_COLUMNS } from './lists.ts'
+import { counted } from '../../session/counted.ts'
 
 /** The overview; `--json` prints it as one object. */
 interface Glance {
@@ -145,7 +146,7 @@ function linesOf(
     ['tokens', `${usage.input_tokens} in, ${usage.output_tokens} out, ${dollarsOf(session.usd) ?? 'price unknown'}`],
     ['created', timeOf(session.createdAt)],
     ['updated', `${timeOf(session.updatedAt)}, stored ${timeOf(session.flushedAt)}`],
-    ['pruned', timeOf(session.prunedAt)],
+    ['pruned', session.prunedAt && `${timeOf(session.prunedAt)}. ${archiveText(session.sessionId)}`],
     ['erased', erasure && erasureText(erasure)],
     [
       'checkpoint',
@@ -171,7 +172,7 @@ function compactedText(compactions: readonly ListedCompaction[]): string | null 
   if (!newest) return null
   const { run, turn, messages, tokens, window, forced, resultBytes, at } = newest
   const what = [
-    ...(messages > 0 ? [`${messages} more messages became a summary`] : []),
+    ...(messages > 0 ? [`${counted(messages, 'more message')} became a summary`] : []),
     ...(resultBytes === null ? [] : [`results shortened to ${resultBytes} bytes`]),
   ].join(', ')
   const why = forced ? 'refused by the provider' : `${tokens} of ${window} tokens`

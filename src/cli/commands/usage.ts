@@ -26,6 +26,7 @@ import { atOption } from '../options.ts'
 import { liveOrStored } from '../live-or-stored.ts'
 import type { Column } from '../table.ts'
 import type { UsageBy } from '../../store/sums.ts'
+import { counted } from '../../session/counted.ts'
 
 interface UsageCommandOptions extends ListingOptions, SessionCommandOptions, SpanCommandOptions {
   by: UsageBy
@@ -87,9 +88,9 @@ const BUDGETS: Column<SessionBudget>[] = [
   { name: 'assumed', of: (row) => (row.assumed > 0 ? amountOf(row, row.assumed) : null), right: true },
 ]
 
-/** A session without rows has no usage either. */
+/** A session without rows, or one that was pruned or erased, has no usage either. */
 function unlessUnknown(error: unknown): SessionBudget[] {
-  if (error instanceof PawlError && error.code === 'session_not_found') return []
+  if (error instanceof PawlError && (error.code === 'session_not_found' || error.code === 'events_gone')) return []
   throw error
 }
 
@@ -103,4 +104,4 @@ async function showBudgets(session: string, options: UsageCommandOptions): Promi
   showAll(options, 'budgets', budgets, BUDGETS)
 }
 
-const amountOf = ({ unit }: SessionBudget, value: number): string | null => (unit === 'usd' ? dollarsOf(value) : `${value} tokens`)
+const amountOf = ({ unit }: SessionBudget, value: number): string | null => (unit === 'usd' ? dollarsOf(value) : counted(value, 'token'))

@@ -25,6 +25,7 @@ import {
 import { SessionNotFoundError } from '../errors.ts'
 import { type SessionBudget, storedBudgets } from '../session/budget.ts'
 import { storedStateAt } from '../session/at-checkpoint.ts'
+import { sayingIfGone } from '../session/erased.ts'
 import { memoryOf, readMemoryVersions, readPlans } from '../session/versions.ts'
 import { type QueriesOptions, checkQueriesOptions } from './queries-options.ts'
 import { type FeedEvent, readFeed } from './feed.ts'
@@ -249,27 +250,31 @@ export function openQueries(given: QueriesOptions = {}): StoreQueries {
     neighbours: (sessionId) => store.lists.neighbours(sessionId),
     erasure: (sessionId) => store.lists.erasure(sessionId),
     agentNames: () => store.lists.agentNames(),
-    session: (sessionId) => ({
-      ...sessionQueriesOf(store, sessionId),
-      async messagesUpTo(target) {
-        return transcriptOf(store, sessionId, (after) => store.events(sessionId, { after }), target)
-      },
-      status: () => readReport({ sessionId, store }),
-      runReport: (run) => readRunReport({ sessionId, store }, run),
-      plans: () => readPlans(sessionId, (after) => store.events(sessionId, { after })),
-      plan: async (at) => (await storedStateAt(store, sessionId, at)).plan?.current ?? null,
-      memory: async (at) => memoryOf(await storedStateAt(store, sessionId, at)),
-      memoryVersions: () => readMemoryVersions(sessionId, (after) => store.events(sessionId, { after })),
-      budgets: (at) => storedBudgets(store, sessionId, at),
-    }),
+    session: (sessionId) => storedSession(store, sessionId),
     close: () => store.close(),
+  }
+}
+
+function storedSession(store: Store, sessionId: string): SessionQueries & StoredSession {
+  const source = { sessionId, store }
+  const read: ReadPage = (after) => store.events(sessionId, { after })
+  const stateThen = (at: number | undefined) => sayingIfGone(source, () => storedStateAt(store, sessionId, at))
+  return {
+    ...sessionQueriesOf(store, sessionId),
+    messagesUpTo: (target) => sayingIfGone(source, () => transcriptOf(store, sessionId, read, target)),
+    status: () => readReport(source),
+    runReport: (run) => sayingIfGone(source, () => readRunReport(source, run)),
+    plans: () => sayingIfGone(source, () => readPlans(sessionId, read)),
+    plan: async (at) => (await stateThen(at)).plan?.current ?? null,
+    memory: async (at) => memoryOf(await stateThen(at)),
+    memoryVersions: () => sayingIfGone(source, () => readMemoryVersions(sessionId, read)),
+    budgets: (at) => sayingIfGone(source, () => storedBudgets(store, sessionId, at)),
   }
 }
 
 /** The transcript at a point of the session's past. @throws SessionNotFoundError, RequestRefusedError. */
 export async function transcriptOf(store: Store | undefined, sessionId: string, read: ReadPage, target: Target): Promise<MessageRow[]> {
-  // A pruned session is still known, but has no events.
-  if ((await read(0)).length === 0 && !(await store?.head(sessionId))) throw new SessionNotFoundError(sessionId, { where: 'store' })
+  if ((await read(0)).length === 0) throw new SessionNotFoundError(sessionId, { where: 'store' })
   return transcriptAt(read, target, (events) => withValues(store, sessionId, events))
 }
 

@@ -48,7 +48,7 @@ export async function* eventsUpTo(
 function eventsGone(sessionId: string, what: string): RequestRefusedError {
   return new RequestRefusedError(
     'events_gone',
-    `The first events of session "${sessionId}" were pruned or erased: ${what} can no longer be computed.`,
+    `The first events of session "${sessionId}" are no longer stored: ${what} cannot be computed.`,
   )
 }
 

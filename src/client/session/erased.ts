@@ -1,9 +1,11 @@
-// Whether a session's content is erased. Temporal keeps a history for a while after its deletion was requested, and answers queries from it.
+// Whether a session's content is erased or pruned. Temporal keeps a history for a while after its deletion was requested, and answers
+// queries from it.
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import type { ListedSession } from '../../store/listed.ts'
 import type { Store } from '../../store/store.ts'
 import { inTime } from '../../waiting/in-time.ts'
-import { SessionNotFoundError } from '../errors.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
+import { RequestRefusedError, SessionNotFoundError } from '../errors.ts'
 import { type ExecutionState, executionStateOf } from './hold-ups.ts'
 
 /** How long a reader that has another answer waits for Postgres. */
@@ -57,4 +59,29 @@ export async function sayingIfErased<T>(source: Erasable, read: () => Promise<T>
     if (!(error instanceof SessionNotFoundError) || error.erasedAt !== undefined) throw error
     throw (await ifErased(source)) ?? error
   }
+}
+
+/** The same for a reader of the session's past: a pruned session has no events, either. */
+export async function sayingIfGone<T>(source: Omit<Erasable, 'client'> & { client?: Client }, read: () => Promise<T>): Promise<T> {
+  const { client, store, sessionId } = source
+  try {
+    return await read()
+  } catch (error) {
+    if (!(error instanceof SessionNotFoundError) || error.erasedAt !== undefined) throw error
+    const erased = client && (await ifErased({ client, store, sessionId }))
+    throw erased ?? (await whyGone(store, sessionId)) ?? error
+  }
+}
+
+/** The error for a session that has a row and no events. */
+async function whyGone(store: Store | undefined, sessionId: string): Promise<SessionNotFoundError | RequestRefusedError | undefined> {
+  const { erasedAt, prunedAt } = (await store?.lists.session(sessionId).catch(() => null)) ?? {}
+  if (erasedAt) return new SessionNotFoundError(sessionId, { erasedAt: erasedAt.getTime() })
+  return prunedAt ? new RequestRefusedError('events_gone', prunedText(sessionId, prunedAt)) : undefined
+}
+
+/** What is left of a pruned session. */
+function prunedText(sessionId: string, prunedAt: Date): string {
+  const rest = `\`${SUGGESTIONS.listArchived(sessionId)}\` lists its messages. A message to it starts it over.`
+  return `Session "${sessionId}" was pruned at ${prunedAt.toISOString()}, and its events are deleted. ${rest}`
 }

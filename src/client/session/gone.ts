@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WorkflowNotFoundError } from '@temporalio/client'
 import { workflowIdOf } from '../../session/protocol/protocol.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 import type { SessionSource } from './events.ts'
 import type { RunEnd } from './run-outcome.ts'
 
@@ -9,9 +10,9 @@ import type { RunEnd } from './run-outcome.ts'
 const LOOK_EVERY_MS = 30_000
 
 const WHY = {
-  pruned:
-    'The session was pruned, including the outcome of the run. Its remaining messages are in the archive (pawl.archived_messages). Send a new message to continue.',
-  erased: 'The session was erased. Send a new message to start over.',
+  pruned: (session: string) =>
+    `The session was pruned, including the outcome of the run. \`${SUGGESTIONS.listArchived(session)}\` lists its messages in the archive. Send a new message to start over.`,
+  erased: () => 'The session was erased. Send a new message to start over.',
 }
 
 /** Whether a message is rejected with this code because its events are gone. */
@@ -25,7 +26,7 @@ export async function untilGone(
 ): Promise<RunEnd> {
   for (;;) {
     const code = await goneNow(source, messageId, isSent)
-    if (code) return { status: 'rejected', code, reason: WHY[code] }
+    if (code) return { status: 'rejected', code, reason: WHY[code](source.sessionId) }
     await sleep(LOOK_EVERY_MS, undefined, { signal, ref: false })
   }
 }

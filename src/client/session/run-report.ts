@@ -5,6 +5,7 @@ import type { ToolCallStatus } from '../../session/call-facts.ts'
 import { hasEnded, isWaiting } from '../../session/past/call-status.ts'
 import { type EndedCall, previewRecoveries, type RecoveryPreview } from '../../session/recovery/preview.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../../session/state.ts'
+import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { reasonOf } from '../../store/errors.ts'
 import type { ListedError, ListedRun, ListedToolCall } from '../../store/listed.ts'
 import type { Store } from '../../store/store.ts'
@@ -111,7 +112,8 @@ export async function readRunReport(
   const { stored, error } = await storedRun(store, sessionId, run)
   if (!stored && state.current?.run !== run) {
     if (error !== undefined) throw error
-    throw new RequestRefusedError('run_not_found', `Session "${sessionId}" ${whyNoRun(run, state.run)}.`)
+    const { prunedAt = null } = (await store?.lists.session(sessionId).catch(() => null)) ?? {}
+    throw new RequestRefusedError('run_not_found', `Session "${sessionId}" ${whyNoRun({ sessionId, run, newest: state.run, prunedAt })}`)
   }
   return { sessionId, ...runReportOf(state, run, stored), ...(error !== undefined && { storeError: reasonOf(error) }) }
 }
@@ -133,10 +135,11 @@ export function runReportOf(state: SessionState, run: number, stored: ListedRun 
   }
 }
 
-function whyNoRun(run: number, newest: number): string {
-  if (newest === 0) return 'has had no run yet'
-  if (run > newest) return `has no run ${run}: its newest one is ${newest}`
-  return `has no events of run ${run}: they are not stored yet, or were pruned or erased`
+function whyNoRun({ sessionId, run, newest, prunedAt }: { sessionId: string; run: number; newest: number; prunedAt: Date | null }): string {
+  if (newest === 0) return 'has had no run yet.'
+  if (run > newest) return `has no run ${run}: its newest one is ${newest}.`
+  if (!prunedAt) return `has no stored events of run ${run}.`
+  return `was pruned at ${prunedAt.toISOString()}, run ${run} included. \`${SUGGESTIONS.listArchived(sessionId)}\` lists its messages.`
 }
 
 /** Without a client, only the side store is asked. */

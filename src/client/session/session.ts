@@ -58,14 +58,14 @@ import {
 import { orItsFate } from './late-decision.ts'
 import { memoryOf, readMemoryVersions, readPlans } from './versions.ts'
 import { runHandle } from './run.ts'
-import { sayingIfErased } from './erased.ts'
+import { sayingIfErased, sayingIfGone } from './erased.ts'
 import { warnOfOtherContext } from './kept-context.ts'
 import { allEvents, type SessionSource, readEvents, readMessages } from './events.ts'
 import { followBatches } from './follow.ts'
 import { readRunReport } from './run-report.ts'
 import type { SessionState } from '../../session/state.ts'
 import { viewOf } from '../../session/watching/view.ts'
-import { readState } from './state.ts'
+import { readState, readStateAndWaits } from './state.ts'
 import { noteSource } from './stored-past.ts'
 import { checkReading, readMoments, readSlice } from './slice.ts'
 import { watchBatches } from './watch.ts'
@@ -148,7 +148,6 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
       throw new InvalidMessageError(
         'no_agent',
         `Session "${id}" is not open. Name the agent, pawl.session(id, { agent }), to start or resume it.`,
-        { cause },
       )
     }
     return runHandle(source, message.messageId ?? '', { isSent: true })
@@ -209,31 +208,41 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
   async function slice(definition: Slice, given?: object): Promise<unknown> {
     const { at, all } = checkReading(definition, given)
     const from = { ...source, logger: parts.logger }
-    return all ? readMoments(from, definition) : readSlice(from, definition, at)
+    return sayingIfGone<unknown>(source, () => (all ? readMoments(from, definition) : readSlice(from, definition, at)))
   }
 
-  const stateThen = (at: number | undefined): Promise<SessionState> => (at === undefined ? readState(source) : stateAt(pastOf(source), at))
+  const stateThen = (at: number | undefined): Promise<SessionState> =>
+    sayingIfGone(source, () => (at === undefined ? readState(source) : stateAt(pastOf(source), at)))
 
   const handle: SessionHandle = {
     id,
     send,
     run: (messageId) => runHandle(source, checkMessageId(messageId)),
     ...withoutOptions({
-      state: async () => viewOf(await readState(source)),
+      async state() {
+        const { state, waits } = await sayingIfGone(source, () => readStateAndWaits(source))
+        return viewOf(state, waits)
+      },
       status: () => readReport(source),
       messages: () => readMessages(source),
-      plans: () => sayingIfErased(source, () => readPlans(id, (after) => readEvents(source, after))),
-      memoryVersions: () => sayingIfErased(source, () => readMemoryVersions(id, (after) => readEvents(source, after))),
+      plans: () => sayingIfGone(source, () => readPlans(id, (after) => readEvents(source, after))),
+      memoryVersions: () => sayingIfGone(source, () => readMemoryVersions(id, (after) => readEvents(source, after))),
       resume: () => sayingIfErased(source, () => ask<SessionSummary>(asked, UPDATES.resume)),
       ...sessionQueriesOf(store, id),
     }),
     plan: async (given) => (await stateThen(checkAt(given))).plan?.current ?? null,
     memory: async (given) => memoryOf(await stateThen(checkAt(given))),
-    budgets: async (given) => readBudgets(source, checkAt(given)),
-    runReport: async (run) => readRunReport(source, checkRunNumber(run)),
+    async budgets(given) {
+      const at = checkAt(given)
+      return sayingIfGone(source, () => readBudgets(source, at))
+    },
+    async runReport(given) {
+      const run = checkRunNumber(given)
+      return sayingIfGone(source, () => readRunReport(source, run))
+    },
     async messagesUpTo(given) {
       const target = checkTargetOptions(given) as Target
-      return transcriptOf(store, id, (after) => readEvents(source, after), target)
+      return sayingIfGone(source, () => transcriptOf(store, id, (after) => readEvents(source, after), target))
     },
     blob: async (sha256) => readBlob(store, id, checkSha256(sha256)),
     slice: slice as SessionHandle['slice'],

@@ -21,13 +21,20 @@ export type WorkflowAnswer =
  * @throws SessionNotFoundError, SessionUnavailableError.
  */
 export async function readState(source: Omit<SessionSource, 'closed'>): Promise<SessionState> {
+  return (await readStateAndWaits(source)).state
+}
+
+/** The same with what its calls wait for, which only the workflow knows. */
+export async function readStateAndWaits(
+  source: Omit<SessionSource, 'closed'>,
+): Promise<{ state: SessionState; waits: readonly CallWait[] }> {
   const [live, erased] = await Promise.all([liveState(source), ifErased(source)])
   if (erased) throw erased
-  if (live.state) return live.state
+  if (live.state) return { state: live.state, waits: live.waits }
   // The session may have closed long ago, may still be loading, or may have no worker to query. The store may have its state.
   try {
     const stored = source.store && (await storedState(source.store, source.sessionId))
-    if (stored) return live.error ? { ...stored, status: 'error', error: live.error } : stored
+    if (stored) return { state: live.error ? { ...stored, status: 'error', error: live.error } : stored, waits: [] }
   } catch (storeError) {
     throw await whyUnavailable(source, { ...live, storeError })
   }

@@ -44,6 +44,8 @@ export interface SessionReport {
   queued: number
   /** When its content was erased; absent if it was not, or if a message has started the session again. */
   erasedAt?: number
+  /** When it was pruned; absent if it was not, or if a message has started it over since. */
+  prunedAt?: number
   /** How far its events are stored, and when they were last stored; null if the side store has none, or does not answer. */
   stored: { seq: number; at: number } | null
   /** Why the side store could not be read; absent if no error occurred. */
@@ -202,10 +204,13 @@ function unopened(about: StatusSources, execution: ExecutionState & { open: true
   }
 }
 
-function storedPart(stored: StatusSources['stored']): Pick<SessionReport, 'stored' | 'storeError'> {
+function storedPart(stored: StatusSources['stored']): Pick<SessionReport, 'stored' | 'storeError' | 'prunedAt'> {
   if ('error' in stored) return { stored: null, storeError: reasonOf(stored.error) }
   const row = stored.found?.row
-  return { stored: row && !row.erasedAt ? { seq: row.flushedSeq, at: row.flushedAt.getTime() } : null }
+  if (!row || row.erasedAt) return { stored: null }
+  const { flushedSeq, flushedAt, prunedAt, updatedAt } = row
+  const isPruned = prunedAt !== null && prunedAt >= updatedAt
+  return { stored: { seq: flushedSeq, at: flushedAt.getTime() }, ...(isPruned && { prunedAt: prunedAt.getTime() }) }
 }
 
 /** Why the workflow did not answer; empty for a session that has closed. */

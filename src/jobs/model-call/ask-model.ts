@@ -19,6 +19,7 @@ import { checkResponse, modelName } from './check-response.ts'
 import { type BudgetedCall, type CallBudget, NotAfforded, reserveFor } from './call-budget.ts'
 import type { AttemptSoFar, ModelAnswer, TimedRequest } from '../../calls/jobs.ts'
 import { AttemptLost } from '../../calls/errors.ts'
+import type { GateSlot } from '../../calls/reads.ts'
 import { gateOf, noteRefusal, type RateGate, waitAtGate } from './rate-gate.ts'
 import { isOutage } from './outages.ts'
 import { readableBy, withProvider } from './thinking.ts'
@@ -36,13 +37,15 @@ export class ModelFailure extends Error {
   }
 }
 
-/** The provider accepts no calls now. The call's slot comes in `afterMs`. */
+/** The provider accepts no calls of this account now. */
 class GateDelay extends Error {
-  readonly afterMs: number
+  readonly account: string
+  readonly slot: GateSlot
 
-  constructor(afterMs: number) {
+  constructor(account: string, slot: GateSlot) {
     super('The call waits at the gate of its provider.')
-    this.afterMs = afterMs
+    this.account = account
+    this.slot = slot
   }
 }
 
@@ -78,8 +81,8 @@ export async function askModel(
   check?.(model)
   try {
     gate = gateOf(model)
-    const { afterMs, wasShut } = await waitAtGate(gates, gate, callOf(request), signal)
-    if (afterMs > 0) throw new GateDelay(afterMs)
+    const { wasShut, ...slot } = await waitAtGate(gates, gate, callOf(request), signal)
+    if (slot.afterMs > 0) throw new GateDelay(gate, slot)
     name = modelName(model.name) ?? 'unknown'
     provider = modelName(model.provider)
     const reader = provider ?? name
@@ -189,7 +192,10 @@ export interface FailureContext {
 /** Decides what follows the failure of an attempt. */
 export function afterFailure({ agent, worker, attempt, timeLeft, spent }: FailureContext, thrown: unknown): NoAnswer {
   // If the deadline comes first, the run ends then.
-  if (thrown instanceof GateDelay) return { kind: 'gated', afterMs: Math.max(0, Math.min(thrown.afterMs, timeLeft())) }
+  if (thrown instanceof GateDelay) {
+    const { account, slot } = thrown
+    return { kind: 'gated', afterMs: Math.max(0, Math.min(slot.afterMs, timeLeft())), account, slotMs: slot.slotMs }
+  }
   if (thrown instanceof NotAfforded)
     return {
       kind: 'failed',

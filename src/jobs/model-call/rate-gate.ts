@@ -3,14 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isFromHeader, isModelError } from '../../agent/errors.ts'
 import type { Model } from '../../agent/model.ts'
 import type { RetryPolicy } from '../../agent/retry.ts'
+import type { GateSlot } from '../../calls/reads.ts'
 import { askedWaitMs } from '../../session/backoff.ts'
 import { modelName } from './check-response.ts'
 
 export interface RateGate {
   /** Whether calls to this account must ask for a slot. */
   isShut(key: string): boolean
-  /** Milliseconds until the call may be made; 0 means now. A call that asks again keeps its slot. */
-  placeOf(key: string, call: string): Promise<number>
+  /** When the call may be made. A call that asks again keeps its slot. */
+  placeOf(key: string, call: string): Promise<GateSlot>
   /**
    * Reports that the provider has refused a call and accepts none for `forMs` milliseconds. `isHeader`: the provider's own header says so.
    */
@@ -31,24 +32,22 @@ export function gateOf(model: Model): string {
   return account === undefined ? provider : `${provider} ${account}`
 }
 
-/**
- * Waits for the call's turn. Returns the milliseconds left if the wait is long, and whether the gate was shut. @throws the signal's reason.
- */
+/** Waits for the call's turn. Returns when to ask again if the wait is long, and whether the gate was shut. @throws the signal's reason. */
 export async function waitAtGate(
   gates: RateGate,
   key: string,
   call: string,
   signal: AbortSignal,
-): Promise<{ afterMs: number; wasShut: boolean }> {
+): Promise<GateSlot & { wasShut: boolean }> {
   let wasShut = false
   while (gates.isShut(key)) {
     wasShut = true
-    const afterMs = await gates.placeOf(key, call)
+    const { afterMs, slotMs } = await gates.placeOf(key, call)
     if (afterMs <= 0) break
-    if (afterMs > WAITS_HERE_MS) return { afterMs, wasShut }
+    if (afterMs > WAITS_HERE_MS) return { afterMs, slotMs, wasShut }
     await sleep(afterMs, undefined, { signal })
   }
-  return { afterMs: 0, wasShut }
+  return { afterMs: 0, slotMs: 0, wasShut }
 }
 
 /** Shuts the gate if the provider has asked for fewer calls. */

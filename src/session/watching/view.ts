@@ -5,6 +5,7 @@ import type { SessionStatus } from '../events.ts'
 import type { Json } from '../json.ts'
 import type { Spend } from '../spending/spend.ts'
 import type { CallState, Pause, RunState, SessionError, SessionState } from '../state.ts'
+import type { CallWait } from './waits.ts'
 
 /** A tool call of the newest answer. */
 export interface CallView {
@@ -76,6 +77,11 @@ export interface SessionView {
   paused?: Pause
   /** How many received messages no turn has taken yet. */
   queued: number
+  /**
+   * What calls of the run wait for, if the workflow says so: a worker that has the tool, the time to verify an outcome, or the rate gate of
+   * the model's account. At most 20; `status()` has everything that the session waits for. Absent: nothing.
+   */
+  callWaits?: CallWait[]
   /** Tokens used by the session. */
   usage: Usage
   /** What it has spent, with failed attempts, tools and hooks; absent: nothing. A fork begins with what was spent up to its point. */
@@ -84,14 +90,15 @@ export interface SessionView {
   forkedFrom?: { sessionId: string; seq: number }
 }
 
-/** The view of a state. */
-export function viewOf(state: SessionState): SessionView {
+/** The view of a state. `callWaits`: what only the workflow knows. */
+export function viewOf(state: SessionState, callWaits: readonly CallWait[] = []): SessionView {
   const { sessionId, agent, status, context, tags, seq, createdAt, updatedAt, run, turns, usage, error, current, inbox } = state
   return {
     ...{ sessionId, agent, status, context, tags, seq, createdAt, updatedAt, run, turns, usage, error },
     current: current && runView(current),
     queued: inbox.length,
     ...defined({ paused: state.paused, spend: state.spend, forkedFrom: state.forkedFrom }),
+    ...(callWaits.length > 0 && { callWaits: [...callWaits] }),
   }
 }
 

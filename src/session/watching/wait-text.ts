@@ -10,6 +10,7 @@ const WHO: Record<SessionWait['for'], string> = {
   tool: 'the tool',
   next_attempt: 'its next attempt',
   verification: 'the verification of',
+  gate: 'the rate gate',
   message: 'a message',
 }
 
@@ -24,7 +25,7 @@ const WHAT: Record<NonNullable<SessionWait['to']>, string> = {
 }
 
 /** Such as `a person to approve or deny refund_order (t_1_1_0)`. A reason that names whom the session waits for replaces the name. */
-export function waitPhrase({ for: who, to, callId, tool, reason }: Omit<SessionWait, 'since' | 'until' | 'raise'>): string {
-  const about = [to && WHAT[to], callId && `${tool} (${callId})`].filter(Boolean).join(' ')
+export function waitPhrase({ for: who, to, callId, tool, account, reason }: Omit<SessionWait, 'since' | 'until' | 'raise'>): string {
+  const about = [to && WHAT[to], callId && `${tool} (${callId})`, account && `of the account "${account}"`].filter(Boolean).join(' ')
   return [...(reason?.startsWith(WHO[who]) ? [] : [WHO[who]]), about].filter(Boolean).join(' ')
 }

@@ -10,9 +10,10 @@ import type { BudgetRaise } from '../spending/spend.ts'
 export interface SessionWait {
   /**
    * Who or what ends the wait. `next_attempt`: pawl itself, at the time `until`. `verification`: the same; only then can it tell whether a
-   * call happened, because its attempt was lost and may still be running.
+   * call happened, because its attempt was lost and may still be running. `gate`: the rate gate of an account, through which calls to a
+   * model go one at a time after its provider has refused some.
    */
-  for: 'person' | 'client' | 'worker' | 'postgres' | 'model' | 'tool' | 'next_attempt' | 'verification' | 'message'
+  for: 'person' | 'client' | 'worker' | 'postgres' | 'model' | 'tool' | 'next_attempt' | 'verification' | 'gate' | 'message'
   /** What a person or a client must do. */
   to?: 'recover' | 'resolve' | 'approve' | 'answer' | 'resume' | 'unpause' | 'raise'
   /** Why, or what exactly. */
@@ -29,13 +30,15 @@ export interface SessionWait {
   input?: Json
   /** For `resolve`: the idempotency key, by which other systems may know the call. */
   key?: string
+  /** For `gate`: the account, as the list of gates names it. */
+  account?: string
   /** The attempt that is in progress, or due next. */
   attempt?: number
   /** The process that works on it. */
   worker?: string
   /** When the wait began. */
   since?: number
-  /** When the approval expires, or when pawl makes the next attempt or verifies the call. */
+  /** When the approval expires, when pawl makes the next attempt or verifies the call, or when its turn comes at the gate at the latest. */
   until?: number
 }
 
@@ -49,12 +52,19 @@ export interface PendingStep {
   heldUp?: Pick<SessionWait, 'reason' | 'until'> & { for: 'worker' | 'next_attempt' }
 }
 
-/** What a call waits for, according to its workflow. No event records it. */
+/** What a model call or a tool call waits for, according to the session's workflow. No event records it. Times are milliseconds since 1970. */
 export interface CallWait {
-  callId: string
-  for: 'worker' | 'verification'
+  /** The tool call; absent for the model call. */
+  callId?: string
+  /** Who or what ends the wait: see `SessionWait`. */
+  for: 'worker' | 'verification' | 'gate'
+  /** Why, or what exactly. */
   reason: string
+  /** For `gate`: the account, as the list of gates names it. */
+  account?: string
+  /** When the wait began. */
   since: number
+  /** When pawl verifies the call, or when its turn comes at the gate at the latest. */
   until?: number
 }
 
@@ -151,6 +161,8 @@ function waitsForSteps(run: RunState, seen: WaitContext | undefined): SessionWai
 
 function waitForModel({ modelAttempts = 0 }: RunState, seen: WaitContext | undefined): SessionWait {
   const step = seen?.steps.find((one) => one.step === 'model')
+  const atGate = seen?.calls?.find((wait) => wait.for === 'gate')
+  if (atGate) return { ...atGate, attempt: modelAttempts + 1 }
   return { for: 'model', ...stepOf(step, seen), attempt: modelAttempts + (step?.attempt ?? 1) }
 }
 

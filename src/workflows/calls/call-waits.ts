@@ -1,4 +1,6 @@
-// Waits of calls that no event records: for a worker that has the tool, or for the time to verify the outcome. Only queries use them.
+// Waits of calls that no event records: for a worker that has the tool, for the time to verify the outcome, or at the gate of a model's
+// account. Only queries use them.
+import { defined } from '../../session/defined.ts'
 import type { CallWait } from '../../session/watching/waits.ts'
 
 /** The size of a query's answer is limited, and a turn may have hundreds of calls. */
@@ -7,12 +9,16 @@ const SHOWN = 20
 export interface CallWaits {
   begin(callId: string, wait: Pick<CallWait, 'for' | 'reason'> & { forMs?: number }): void
   end(callId: string): void
+  /** The model call waits at the gate. Its slot may move. */
+  ofModel(gate: { account?: string; afterMs: number; slotMs?: number }): void
+  endOfModel(): void
   /** The oldest waits, up to the limit. */
   all(): CallWait[]
 }
 
 export function startCallWaits(): CallWaits {
   const waits = new Map<string, CallWait>()
+  let atGate: CallWait | undefined
   return {
     begin(callId, { forMs, ...wait }) {
       const known = waits.get(callId)
@@ -20,6 +26,15 @@ export function startCallWaits(): CallWaits {
       waits.set(callId, { callId, since, ...wait, ...(forMs !== undefined && { until: Date.now() + forMs }) })
     },
     end: (callId) => void waits.delete(callId),
-    all: () => [...waits.values()].slice(0, SHOWN),
+    ofModel({ account, afterMs, slotMs = afterMs }) {
+      const since = atGate?.since ?? Date.now()
+      atGate = { for: 'gate', reason: REFUSED, since, until: Date.now() + slotMs, ...defined({ account }) }
+    },
+    endOfModel() {
+      atGate = undefined
+    },
+    all: () => [...(atGate ? [atGate] : []), ...waits.values()].slice(0, SHOWN),
   }
 }
+
+const REFUSED = 'its provider has refused calls of the account and asked to wait'

@@ -47,7 +47,7 @@ export async function askUntilAnswered<R extends Result, E>(
   run: RunState,
   { what, attempts, schedule, note, answered }: RetriedStep<R, E>,
 ): Promise<E | UnansweredEnd> {
-  const { journal, serving, alarms } = session
+  const { journal, serving, alarms, waits } = session
   const { agent } = journal.state
   const { run: number, turn } = run
   let how: 'first' | 'again' | 'until_served' = 'first'
@@ -61,6 +61,7 @@ export async function askUntilAnswered<R extends Result, E>(
       const asked = schedule(modelCalls(how, summaryOf(`turn ${turn}`, attempts.used)), input)
       result = answerIn(how === 'until_served' ? await servedInTime(asked, serving, agent) : await asked)
     } catch (error) {
+      waits.endOfModel()
       const lost = whyLost(error)
       if (lost.how === 'cancelled') return { end: 'stopped' }
       if (lost.how === 'not_begun') {
@@ -82,6 +83,7 @@ export async function askUntilAnswered<R extends Result, E>(
     }
     // The compiler cannot narrow the kinds of a generic result.
     const none = result as { kind: string } as NoAnswer | { kind: 'an answer' }
+    if (none.kind !== 'gated') waits.endOfModel()
     switch (none.kind) {
       case 'failed':
         serving.served()
@@ -98,7 +100,11 @@ export async function askUntilAnswered<R extends Result, E>(
         serving.served()
         how = 'again'
         alarms.follow()
-        if (await interruptedWhile(sleep(timerMs(none.afterMs)))) return { end: 'stopped' }
+        waits.ofModel(none)
+        if (await interruptedWhile(sleep(timerMs(none.afterMs)))) {
+          waits.endOfModel()
+          return { end: 'stopped' }
+        }
         continue
       case 'foreign_past':
         session.isForeign = true

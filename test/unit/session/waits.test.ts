@@ -76,6 +76,12 @@ describe('a session waits', () => {
       [{ for: 'worker', reason: 'w does not serve it', until: 7 }],
     ],
     ['for the next attempt of the model call', MODEL, { steps: [], retryAt: 8 }, [{ for: 'next_attempt', until: 8, attempt: 1 }]],
+    [
+      'for its turn at the rate gate of the model’s account',
+      MODEL,
+      { steps: [], calls: [{ for: 'gate', reason: 'refused', account: 'p a', since: 5, until: 9 }] },
+      [{ for: 'gate', reason: 'refused', account: 'p a', since: 5, until: 9, attempt: 1 }],
+    ],
     ['for a tool', asked('pay'), busy('tool'), [{ for: 'tool', callId: 't_1_1_0', tool: 'pay', attempt: 1, worker: 'w' }]],
     [
       'for the next attempt of a tool call',

@@ -1,6 +1,7 @@
 // Keeps the rate gates of an orchestrator. Tells its executors which gates are not open, and workers on other machines what was refused
 // here.
 import type { Logger } from '../../../agent/tool.ts'
+import type { GateSlot } from '../../../calls/reads.ts'
 import type { Store } from '../../../store/store.ts'
 import type { Executor } from '../executors/executor-state.ts'
 import { PROBE_EVERY_MS, rateGates } from './rate-gates.ts'
@@ -21,8 +22,8 @@ export interface GateKeeper {
   refused(key: string, forMs: number, isHeader: boolean): void
   /** A provider accepted a call although the gate was closed. */
   accepted(key: string): void
-  /** Milliseconds until this call may be made, or should ask again; 0 means now. */
-  placeOf(key: string, call: string): Promise<number>
+  /** When this call may be made. */
+  placeOf(key: string, call: string): Promise<GateSlot>
   /** Tells a new executor which gates are not open. */
   greet(executor: Executor): void
   end(): void
@@ -82,10 +83,10 @@ export function keepGates({ store, executors, logger, worker }: GateNeeds): Gate
       store.openGate(key, worker).catch((err: unknown) => logger.debug({ err }, 'other workers could not be notified of an open gate'))
     },
     async placeOf(key, call) {
-      const waitMs = gates.placeOf(key, call)
-      if (waitMs <= 0 || (gates.mayProbe(key) && (await probes(key)))) return 0
+      const slotMs = gates.placeOf(key, call)
+      if (slotMs <= 0 || (gates.mayProbe(key) && (await probes(key)))) return { afterMs: 0, slotMs: 0 }
       // The gate may be opened in the meantime. The call keeps its slot.
-      return Math.min(waitMs, PROBE_EVERY_MS)
+      return { afterMs: Math.min(slotMs, PROBE_EVERY_MS), slotMs }
     },
     greet: ({ channel }) => void (known.length > 0 && channel.send({ type: 'gates', keys: [...known] })),
     end() {
