@@ -8,6 +8,7 @@ import { fold } from '../session/fold/fold.ts'
 import type { ForkStart } from '../session/protocol/protocol.ts'
 import { snapshotOf } from '../session/fold/snapshot.ts'
 import type { SessionState } from '../session/state.ts'
+import { StoreError } from '../store/errors.ts'
 import type { Store } from '../store/store.ts'
 import type { LoadForkInput, LoadForkResult, NotYet } from '../calls/activities.ts'
 import { currentSession } from './current-session.ts'
@@ -55,17 +56,29 @@ export async function copyPast(store: Store, client: Client, sessionId: string, 
       `The events of "${from}" up to ${seq} are not the ones that the fork should begin with. Fork again.`,
     )
   }
-  for await (const page of pagesOf(store, fork)) {
-    const blobs = page.flatMap((entry) => blobOf(eventOf(entry))?.sha256 ?? [])
-    await store.blobs.copy(from, sessionId, blobs)
-    await store.flush(sessionId, epoch, page, { inherited: from })
-  }
+  await copyPages(store, sessionId, epoch, fork)
+  const copied = await store.head(sessionId)
   // The store would refuse every later event of a fork whose copy has a gap.
-  if ((await store.head(sessionId))?.digest !== fork.digest) {
-    const copy = `The erasure names session "${sessionId}", which has a part of them: erase it, too.`
-    return refuse('checkpoint_not_found', `The events of "${from}" were erased while they were being copied. ${copy}`)
+  if (copied?.digest !== fork.digest) {
+    const copy = copied ? ` The erasure names session "${sessionId}", which has a part of them: erase it, too.` : ''
+    return refuse('checkpoint_not_found', `The events of "${from}" were erased while they were being copied.${copy}`)
   }
   return { kind: 'loaded', state: snapshotOf(found.state), digest: fork.digest }
+}
+
+/** Copies the pages until all are copied, or the events are deleted. */
+async function copyPages(store: Store, sessionId: string, epoch: string, fork: ForkStart): Promise<void> {
+  const { from } = fork
+  try {
+    for await (const page of pagesOf(store, fork)) {
+      await store.flush(sessionId, epoch, page, { inherited: from })
+      // Not before: an erasure of the other session names only sessions that have a row.
+      const blobs = page.flatMap((entry) => blobOf(eventOf(entry))?.sha256 ?? [])
+      await store.blobs.copy(from, sessionId, blobs)
+    }
+  } catch (error) {
+    if (!(error instanceof StoreError && error.code === 'session_erased')) throw error
+  }
 }
 
 /** The other session's state at the point where the fork begins; undefined if the store lacks events. */

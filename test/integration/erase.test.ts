@@ -5,6 +5,8 @@ import type { LogEntry } from '../../src/session/events.ts'
 import { copyPast } from '../../src/activities/load-fork.ts'
 import { deploymentStatus } from '../../src/client/index.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
+import { excludeWriters } from '../../src/store/postgres/commit-order.ts'
+import { schemaOf } from '../../src/store/postgres/schema.ts'
 import type { SessionHandle } from 'pawl/client'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
@@ -82,6 +84,15 @@ async function waitUntilDeleted(id: string, executionId: string): Promise<void> 
     }
   }
   await until('Temporal has deleted it', isGone, 90_000)
+}
+
+/** How many flushes wait until writers are no longer excluded. */
+async function waitingFlushes(): Promise<number> {
+  const [row] = await schema.query(
+    `select count(*)::int as n from pg_stat_activity where wait_event = 'advisory' and strpos(query, 'pawl:commits:' || $1) > 0`,
+    [schema.name],
+  )
+  return Number(row?.n)
 }
 
 describe('a closed session', () => {
@@ -378,6 +389,44 @@ describe('a late flush', () => {
   })
 })
 
+describe('a flush that began before the erasure', () => {
+  it('a session that was erased again before its first new event was stored stays erased', async () => {
+    const { id } = await closed()
+    await here.pawl.erase(id, { by: 'ops' })
+    const holder = await schema.connection()
+    try {
+      await holder.query('begin')
+      await holder.query(excludeWriters(schemaOf(schema.name)))
+      const { session } = player.play(here.pawl, { model: () => SECRET }, { id, context: { user: SECRET } })
+      await (await session.send(`again: ${SECRET}`)).result({ timeout: 30_000 })
+      await until('its flush waits', async () => (await waitingFlushes()) > 0)
+      await here.pawl.erase(id, { by: 'ops', force: true })
+    } finally {
+      await holder.query('rollback')
+      await holder.end()
+    }
+    await until('its flush has ended', async () => (await waitingFlushes()) === 0 && worker.activities() === 0)
+    expect(await schema.holding(SECRET)).toEqual([])
+  })
+})
+
+describe('sessions that were erased before anything of them was stored', () => {
+  it('sessions that were erased before anything of them was stored are listed once each, however small the pages are', async () => {
+    const agent = 'unstored'
+    const ids = Array.from({ length: 20 }, (_, n) => `unstored-${n}`)
+    for (const sessionId of ids)
+      await store.upkeep.erase({ sessionId, by: 'ops', executions: [], unknown: { agent, epoch: `chain of ${sessionId}` } })
+    const listed: string[] = []
+    for (let cursor: string | undefined; ; ) {
+      const page = await here.pawl.sessions.list({ agent, limit: 1, ...(cursor !== undefined && { cursor }) })
+      listed.push(...page.items.map(({ sessionId }) => sessionId))
+      cursor = page.cursor
+      if (cursor === undefined || listed.length > ids.length) break
+    }
+    expect(listed.sort()).toEqual(ids.sort())
+  })
+})
+
 describe('a large result that arrives after the erasure', () => {
   it.each([
     ['while nothing has happened since', false],
@@ -428,6 +477,37 @@ describe('forks', () => {
   })
 })
 
+describe('a fork that has started over', () => {
+  it('a fork of an erased fork is named when the original is erased, although the erased fork has started over', async () => {
+    const { id, session } = await closed()
+    const fork = await session.fork()
+    await until('the fork is stored', async () => (await schema.counts(fork.id)).events === (await fork.state()).seq)
+    player.play(here.pawl, {}, { id: fork.id })
+    const grandchild = await here.pawl.session(fork.id, { agent: 'player' }).fork()
+    await until('its fork is stored', async () => (await schema.counts(grandchild.id)).events === (await grandchild.state()).seq)
+    await here.pawl.erase(fork.id, { by: 'ops', force: true })
+    const again = player.play(here.pawl, {}, { id: fork.id, context: {} })
+    await (await again.session.send('again')).result({ timeout: 30_000 })
+    await until('it is stored', async () => (await store.lists.session(fork.id))?.erasedAt === null)
+    expect((await here.pawl.erase(id, { by: 'ops' })).forks).toEqual([grandchild.id])
+    for (const left of [fork.id, grandchild.id]) await here.pawl.erase(left, { by: 'ops', force: true })
+  })
+
+  it('a fork that was pruned and has started over is named when the original is erased: its archive has a copy', async () => {
+    const { id, session } = await closed()
+    const fork = await session.fork()
+    await fork.close()
+    await here.workflowEnded(fork.id)
+    await schema.age([fork.id], 100)
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
+    const again = player.play(here.pawl, {}, { id: fork.id, context: {} })
+    await (await again.session.send('again')).result({ timeout: 30_000 })
+    await until('it is stored', async () => (await store.lists.session(fork.id))?.status === 'idle')
+    expect((await here.pawl.erase(id, { by: 'ops' })).forks).toEqual([fork.id])
+    await here.pawl.erase(fork.id, { by: 'ops', force: true })
+  })
+})
+
 describe('a fork that is just beginning', () => {
   it('a fork that has copied the erased past, but has no event of its own yet, is named in the report', async () => {
     const { id } = await closed()
@@ -457,6 +537,29 @@ describe('a session that is erased while a fork copies it', () => {
     const [audit] = await schema.query('select details from {schema}.audit where session_id = $1', [id])
     expect(audit?.details).toMatchObject({ forks: [`${id}-torn`] })
     await store.upkeep.erase({ sessionId: `${id}-torn`, by: 'ops', executions: [] })
+    expect(await schema.holding(SECRET)).toEqual([])
+  })
+})
+
+describe('a session that is erased between the reads and the writes of a fork', () => {
+  it('a fork whose original is erased before the copy is written is refused, and leaves no copy', async () => {
+    const { id, session } = await talked()
+    await (await session.send(`${SECRET} `.repeat(10_000))).result({ timeout: 30_000 })
+    await session.close()
+    await here.workflowEnded(id)
+    const head = (await store.head(id)) ?? expect.fail('no head')
+    const erasedMeanwhile: Store = {
+      ...store,
+      async flush(copy, epoch, entries, options) {
+        await here.pawl.erase(id, { by: 'ops' })
+        return store.flush(copy, epoch, entries, options)
+      },
+    }
+    const fork = { from: id, seq: head.seq, digest: head.digest, keys: 'carried' as const }
+    expect(await copyPast(erasedMeanwhile, here.temporal, `${id}-late`, 'chain', fork)).toMatchObject({
+      kind: 'refused',
+      code: 'checkpoint_not_found',
+    })
     expect(await schema.holding(SECRET)).toEqual([])
   })
 })

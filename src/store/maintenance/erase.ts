@@ -96,9 +96,11 @@ async function lockForErasure(
 ): Promise<{ parent: string | null; epoch: string } | undefined> {
   const sessions = schema.table('sessions')
   if (unknown) {
+    // The pages of lists continue after a time in milliseconds.
+    const now = `date_trunc('milliseconds', now())`
     await tx.query(
       `insert into ${sessions} (session_id, agent, status, epoch, flushed_seq, digest, created_at, updated_at)
-       values ($1, $2, 'closed', $3, 0, '', now(), now()) on conflict (session_id) do nothing`,
+       values ($1, $2, 'closed', $3, 0, '', ${now}, ${now}) on conflict (session_id) do nothing`,
       [key, safeKey(unknown.agent), safeKey(unknown.epoch)],
     )
   }
@@ -106,14 +108,17 @@ async function lockForErasure(
   return row && { parent: row.parent ?? null, epoch: row.epoch ?? '' }
 }
 
+/** Looks through forks that were erased: their own forks still have a copy. */
 async function forksOf(tx: Queryable, schema: PostgresSchema, key: string): Promise<string[]> {
   const sessions = schema.table('sessions')
   const rows = await tx.query(
     `with recursive forks as (
-       select session_id, erased_at from ${sessions} where parent = $1
+       select session_id from ${sessions} where copied_from = $1
        union
-       select child.session_id, child.erased_at from ${sessions} child join forks on child.parent = forks.session_id
-     ) select session_id from forks where erased_at is null and session_id <> $1 order by session_id`,
+       select child.session_id from ${sessions} child join forks on child.copied_from = forks.session_id
+     ) select session_id from forks where session_id <> $1 and not exists (
+       select from ${schema.table('audit')} audit where action = 'erase' and audit.session_id = forks.session_id
+     ) order by session_id`,
     [key],
   )
   return rows.map((row) => row.session_id ?? '')

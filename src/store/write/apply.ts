@@ -84,8 +84,9 @@ export async function applyFlush(
   flush: Flush,
   manner: Manner,
 ): Promise<TransactionOutcome> {
-  const { key, epoch, entries } = flush
+  const { key, epoch, entries, options } = flush
   const session = await lockOrCreate(tx, schema, writer, flush)
+  if (options.inherited !== undefined) await requireSource(tx, schema, options.inherited, entries.at(-1))
   if (!session) return { ...NOTHING, head: { epoch, seq: 0, digest: '' } }
   if (session.erased) await beginAfterErasure(tx, schema, session, flush)
   const strays = session.erased ? [] : await strayEntries(tx, schema, key, session, epoch, entries)
@@ -93,6 +94,24 @@ export async function applyFlush(
   if (await wasErased(tx, schema, key, epoch)) throw erasedError(flush.sessionId)
   await setAside(tx, schema, key, epoch, strays)
   return { ...NOTHING, head: session.head, strays }
+}
+
+/**
+ * Whatever is copied must still be in the session that it comes from: an erasure of that session names the forks that have rows, so a copy
+ * must not appear after it.
+ */
+async function requireSource(tx: Queryable, schema: PostgresSchema, sessionId: string, last: LogEntry | undefined): Promise<void> {
+  const key = safeKey(sessionId)
+  // An erasure locks the row, too. The next statement sees what it has deleted.
+  const [source] = await tx.query(`select from ${schema.table('sessions')} where session_id = $1 for share`, [key])
+  if (!source || !last) return
+  const found = await tx.query(`select from ${schema.table('events')} where session_id = $1 and seq = $2 and digest = $3`, [
+    key,
+    last.seq,
+    last.digest,
+  ])
+  if (found.length === 0)
+    throw new StoreError('session_erased', `The events of session ${sessionId} were deleted while they were being copied.`)
 }
 
 const NOTHING: Omit<TransactionOutcome, 'head'> = { strays: [], failures: [], entries: [], endings: [] }
@@ -106,8 +125,9 @@ async function beginAfterErasure(
 ): Promise<void> {
   const next = entries.find((entry) => entry.seq === head.seq + 1)
   const event = epoch !== head.epoch && next?.prev === head.digest ? parsed(next).event : undefined
-  if (event?.type === 'session_started') return reviveErased(tx, schema, key, event)
-  throw erasedError(sessionId)
+  // A chain that was erased before its first event was stored begins in the same way.
+  if (event?.type !== 'session_started' || (await wasErased(tx, schema, key, epoch))) throw erasedError(sessionId)
+  await reviveErased(tx, schema, key, event)
 }
 
 const erasedError = (sessionId: string): StoreError =>

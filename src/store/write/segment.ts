@@ -215,5 +215,6 @@ function updateSession(statement: Statement, schema: PostgresSchema, { key, proj
     flushed_at: new Date().toISOString(),
   }
   const assignments = Object.entries(set).map(([name, value]) => `${name} = ${statement.value(value)}`)
+  if (forkedFrom) assignments.push(`copied_from = ${statement.value(set.parent)}`)
   return `update ${schema.table('sessions')} set ${assignments.join(', ')} where session_id = ${statement.value(key)}`
 }

@@ -35,6 +35,7 @@ create table {schema}.sessions (
   flushed_at timestamptz not null default now(),
   parent text,                              -- the session that this one was forked from
   forked_seq bigint,                        -- ... after which of its events
+  copied_from text,                         -- the same session, even if this one has started over since: its archive has the copy
   model text,                               -- of the newest model call that completed
   provider text,
   usd numeric,                              -- of all calls whose price is known; null: none is
@@ -66,7 +67,7 @@ create index sessions_paused on {schema}.sessions (created_at desc, session_id) 
 create index sessions_unfinished on {schema}.sessions (updated_at) where plan_done < plan_steps;
 create index sessions_by_tag on {schema}.sessions using gin (tags);
 create index sessions_by_update on {schema}.sessions (updated_at desc, session_id desc);
-create index sessions_by_parent on {schema}.sessions (parent) where parent is not null;
+create index sessions_by_source on {schema}.sessions (copied_from) where copied_from is not null;
 
 -- The session's events, byte for byte: text, because json cannot extract values that contain NUL escapes.
 create table {schema}.events (
