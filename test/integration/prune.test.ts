@@ -5,11 +5,14 @@ import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
 import { openStore, type Store } from '../../src/store/index.ts'
-import { type Deployment, deploy } from '../support/deployment.ts'
+import { excludeWriters } from '../../src/store/postgres/commit-order.ts'
+import { schemaOf } from '../../src/store/postgres/schema.ts'
+import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { answersIn, type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 import { runPawl } from './cli/processes.ts'
+import { logOf, received, started } from './store/sessions.ts'
 import type { PruneOptions } from '../../src/client/admin/upkeep-options.ts'
 import { openQueries } from '../../src/client/queries/queries.ts'
 
@@ -19,6 +22,7 @@ let schema: OwnSchema
 let here: Deployment
 let player: Stage
 let store: Store
+let worker: RunningWorker
 
 beforeAll(async () => {
   const { databaseUrl } = inject('stack')
@@ -26,7 +30,7 @@ beforeAll(async () => {
   here = await deploy({ schema: schema.name })
   player = stage()
   store = openStore({ postgres: databaseUrl, schema: schema.name })
-  await here.startWorker({ agents: [player.agent] })
+  worker = await here.startWorker({ agents: [player.agent] })
 })
 afterAll(async () => {
   await here?.stop()
@@ -168,6 +172,7 @@ describe('pruning keeps', () => {
     // A value of an attempt that was abandoned: no message refers to it.
     await schema.query(`insert into {schema}.blobs (session_id, sha256, bytes, content) values ($1, 'unused', 2, '{}')`, [big.id])
     await schema.query(`update {schema}.blobs set created_at = now() - interval '2 hours'`)
+    await schema.query(`update {schema}.blobs set created_at = now() - interval '31 days' where sha256 = 'unused'`)
     await schema.query(`update {schema}.archived_messages set archived_at = archived_at - interval '2 days'`)
     const before = await schema.everything()
     const options = { olderThan: '90d', archiveRetention: '1d' } as const
@@ -189,8 +194,57 @@ describe('pruning keeps', () => {
     // As its workflow does when it reads the stored events.
     await schema.query('update {schema}.sessions set flushed_at = now() where session_id = $1', [id])
     expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 0 })
-    await schema.age([id], 1)
+    await schema.age([id], 31)
     expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
+  })
+})
+
+describe('a session that a worker has loaded', () => {
+  it('pruning keeps a closed session that a worker has loaded, however long its new events cannot be stored', async () => {
+    const { id, session, requests } = await closed('one')
+    await schema.age([id], 100)
+    const holder = await schema.connection()
+    try {
+      await holder.query('begin')
+      await holder.query(excludeWriters(schemaOf(schema.name)))
+      await (await session.send('two')).result({ timeout: 30_000 })
+      await schema.query(`update {schema}.sessions set flushed_at = flushed_at - interval '1 day' where session_id = $1`, [id])
+      expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 0 })
+    } finally {
+      await holder.query('rollback')
+      await holder.end()
+    }
+    await until('its new events are stored', async () => (await store.lists.session(id))?.run === 2)
+    await worker.stop()
+    worker = await here.startWorker({ agents: [player.agent] })
+    await (await session.send('three')).result({ timeout: 30_000 })
+    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two', 'three'])
+  })
+})
+
+describe('a watcher of a pruned session', () => {
+  it('a watcher of a pruned session is told that the session is closed', async () => {
+    const { id, session } = await closed('one')
+    await schema.age([id], 100)
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
+    const items = session.watch({ signal: AbortSignal.timeout(10_000) })
+    expect((await items[Symbol.asyncIterator]().next()).value).toEqual({ type: 'status', status: 'closed' })
+  })
+})
+
+describe('a session with an event that cannot be read', () => {
+  it('a session with an event that cannot be read is pruned, and does not stop the pruning of others', async () => {
+    const { id } = await closed('one')
+    const unreadable = logOf([
+      started({ sessionId: `${id}-odd` }),
+      received('m1'),
+      { type: 'run_started', run: 1, messageId: 'm1' },
+      { type: 'turn_started', run: 1, turn: 1, takes: null as never },
+      { type: 'session_closed', reason: 'requested' },
+    ])
+    await store.flush(`${id}-odd`, 'a chain', unreadable)
+    await schema.age([id, `${id}-odd`], 100)
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 2 })
   })
 })
 

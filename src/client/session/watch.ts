@@ -26,8 +26,9 @@ export async function* watchBatches(source: SessionSource, after: number, signal
     const stored = live.head > cursor ? await from.events(sessionId, { after: cursor, bytes: FOLLOWED_BYTES }) : []
     // Events that were stored since belong to the next moment, with the status that they led to.
     const events = stored.filter(({ seq }) => seq <= live.head)
-    // The parts belong to one moment: the events before it come first.
-    if ((events.at(-1)?.seq ?? cursor) < live.head) return { events, parts: [], more: true }
+    // The parts belong to one moment: the events before it come first. If none arrived, the database that was read is behind.
+    if ((events.at(-1)?.seq ?? cursor) < live.head)
+      return { events, parts: [], ...(events.length > 0 ? { more: true } : { withinMs: POLL_RUNNING_MS }) }
     const isSilent = live.status === 'running' && store?.hasHeardWithin(TALKS_WITHIN_MS) === false
     return {
       events,

@@ -3,12 +3,13 @@ import type { EventOf, SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold/fold.ts'
 import type { SessionState } from '../../session/state.ts'
 import { addToTranscript } from '../../session/transcript/adding.ts'
-import { emptyTranscript } from '../../session/transcript/transcript.ts'
+import { emptyTranscript, type Transcript } from '../../session/transcript/transcript.ts'
 import { sha256Of } from '../blobs.ts'
 import { textIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
+import { soundEvent } from '../project/sound-events.ts'
 import { eventsAt } from '../read/reader.ts'
 
 const COLUMNS = 'key, call_id, tool, outcome, effect_id, result_sha256, at'
@@ -23,8 +24,7 @@ interface KeyRow {
 }
 
 /** Records the keys of the session's effects; returns their number. `key`: the session's id as the store has it. */
-export async function keepKeys(tx: Queryable, schema: PostgresSchema, key: string): Promise<number> {
-  const events = await eventsOf(tx, schema, key)
+export async function keepKeys(tx: Queryable, schema: PostgresSchema, key: string, events: readonly SessionEvent[]): Promise<number> {
   const state = stateAfter(events)
   await tx.query(`update ${schema.table('sessions')} set keys_of = $2 where session_id = $1`, [key, state?.keysOf ?? null])
   const rows = keysIn(events, state?.unknown ?? {})
@@ -48,7 +48,8 @@ export async function keepKeys(tx: Queryable, schema: PostgresSchema, key: strin
   return rows.length
 }
 
-async function eventsOf(tx: Queryable, schema: PostgresSchema, key: string): Promise<SessionEvent[]> {
+/** All stored events of the session. */
+export async function eventsOf(tx: Queryable, schema: PostgresSchema, key: string): Promise<SessionEvent[]> {
   const events: SessionEvent[] = []
   for (let after = 0; ; ) {
     const page = await eventsAt(tx, schema, key, { after })
@@ -63,8 +64,9 @@ async function eventsOf(tx: Queryable, schema: PostgresSchema, key: string): Pro
 function keysIn(events: readonly SessionEvent[], unknown: SessionState['unknown']): KeyRow[] {
   const transcript = emptyTranscript()
   const outcomes = new Map<string, EffectEvent>()
-  for (const event of events) {
-    addToTranscript(transcript, event)
+  for (const exact of events) {
+    const { event } = soundEvent(exact)
+    addIfReadable(transcript, event)
     if (event.type === 'tool_completed' || event.type === 'tool_unknown' || (event.type === 'tool_resolved' && event.happened))
       outcomes.set(event.callId, event)
   }
@@ -80,10 +82,24 @@ function keysIn(events: readonly SessionEvent[], unknown: SessionState['unknown'
   return [...found.values()]
 }
 
+/** An event that cannot be read has no key, and must not keep its session, and those after it, from being pruned. */
+function addIfReadable(transcript: Transcript, event: SessionEvent): void {
+  try {
+    addToTranscript(transcript, event)
+  } catch {
+    // `events.adjusted` said why.
+  }
+}
+
+/** Undefined for a session whose events cannot be folded. It could not have resumed from them either. */
 function stateAfter(events: readonly SessionEvent[]): SessionState | undefined {
   // A session that was pruned before has no events before the one with which it started over.
   const start = events.findLastIndex(({ type }) => type === 'session_started')
-  return fold(undefined, events.slice(Math.max(0, start)))
+  try {
+    return fold(undefined, events.slice(Math.max(0, start)))
+  } catch {
+    return undefined
+  }
 }
 
 /** SHA-256 of the result's JSON. */

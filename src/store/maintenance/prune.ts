@@ -1,7 +1,10 @@
 // Pruning: archives the messages of closed sessions and keeps a row with their numbers; also deletes old archived messages.
 import type { Database, Queryable, TextRow } from '../postgres/database.ts'
+import { jsonIn, textIn } from '../postgres/columns.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
-import { keepKeys } from './completed-keys.ts'
+import type { BlobPlace } from '../rows.ts'
+import { blobOf } from '../../session/blobs.ts'
+import { eventsOf, keepKeys } from './completed-keys.ts'
 
 /** Rows by table. */
 export type RowCounts = Record<string, number>
@@ -47,10 +50,17 @@ const DELETED_TABLES = [
 ] as const
 
 /**
- * The sessions that may be pruned: closed, not changed since `$1`, not pruned or erased since they changed. A session whose row was
- * touched just now is being resumed: its workflow has read what is stored and is about to flush.
+ * How long something waits for a worker at most: a session that a worker has loaded, for another worker that continues it; a large value,
+ * for the record of its message or of its call.
  */
-const PRUNABLE = `status = 'closed' and updated_at < $1 and flushed_at < now() - interval '10 minutes'
+const WAITS = "interval '30 days'"
+
+/**
+ * The sessions that may be pruned: closed, not changed since `$1`, not pruned or erased since they changed. If a row was touched long after
+ * its newest event, or just now, the session is being resumed: its workflow has read what is stored, and its next events continue it.
+ */
+const PRUNABLE = `status = 'closed' and updated_at < $1
+  and (flushed_at < least(updated_at + interval '1 hour', now() - interval '10 minutes') or flushed_at < now() - ${WAITS})
   and (pruned_at is null or pruned_at < updated_at) and (erased_at is null or erased_at < updated_at)`
 
 /** Prunes at most `limit` sessions that were not changed since `before`, oldest first, in one transaction. */
@@ -69,9 +79,14 @@ export async function pruneBatch(
       const sessions = found.map((row) => row.session_id ?? '')
       if (sessions.length === 0) return { sessions, rows: {} }
       const rows: RowCounts = { archived_messages: await archiveMessages(tx, schema, sessions), completed_keys: 0 }
-      for (const session of sessions) rows.completed_keys = (rows.completed_keys ?? 0) + (await keepKeys(tx, schema, session))
+      const recorded: RecordedValue[] = []
+      for (const session of sessions) {
+        const events = await eventsOf(tx, schema, session)
+        rows.completed_keys = (rows.completed_keys ?? 0) + (await keepKeys(tx, schema, session, events))
+        for (const event of events) recorded.push(...refsOf(session, blobOf(event)))
+      }
       for (const table of DELETED_TABLES) rows[table] = await deleteRows(tx, schema, table, sessions)
-      rows.blobs = await deleteUnusedBlobs(tx, schema, sessions)
+      rows.blobs = await deleteUnusedBlobs(tx, schema, sessions, recorded)
       await tx.query(
         `update ${schema.table('sessions')} set pruned_at = now(), open_seq = null, current_run = null where session_id = any($1::text[])`,
         [sessions],
@@ -100,11 +115,12 @@ export async function pruneArchiveBatch(
            select session_id, epoch, seq from ${archived} where archived_at < $1 order by archived_at limit $2 for update skip locked
          ) as old
          where gone.session_id = old.session_id and gone.epoch = old.epoch and gone.seq = old.seq
-         returning gone.session_id, (gone.blobs is not null)::text as has_blobs`,
+         returning gone.session_id, gone.blobs`,
         [before.toISOString(), limit],
       )
-      const holders = [...new Set(gone.filter((row) => row.has_blobs === 'true').map((row) => row.session_id ?? ''))]
-      return { messages: gone.length, blobs: holders.length > 0 ? await deleteUnusedBlobs(tx, schema, holders) : 0 }
+      const recorded = gone.flatMap((row) => refsOf(textIn(row, 'session_id'), ...((jsonIn(row, 'blobs') as BlobPlace[] | null) ?? [])))
+      const holders = [...new Set(recorded.map(({ sessionId }) => sessionId))]
+      return { messages: gone.length, blobs: holders.length > 0 ? await deleteUnusedBlobs(tx, schema, holders, recorded) : 0 }
     },
     { timeoutMs: BATCH_MS },
   )
@@ -124,10 +140,14 @@ export async function countPrunable(
   // The messages are moved to the archive, and the events deleted, before the values are.
   const moved = `select session_id, blobs from ${messages} where session_id ${isPruned}`
   const isOld = `archived_at < $2`
-  const goesWithSession = unusedBlob({ messages: `select session_id, blobs from ${archived} union all ${moved}` })
+  const goesWithSession = unusedBlob({
+    messages: `select session_id, blobs from ${archived} union all ${moved}`,
+    isRecorded: `exists (${referenceIn({ events })})`,
+  })
   const goesWithArchive = unusedBlob({
     messages: `select session_id, blobs from ${archived} where not ${isOld} union all ${moved}`,
-    events: `select session_id, json from ${events} where not session_id ${isPruned}`,
+    events: `(select session_id, json from ${events} where not session_id ${isPruned})`,
+    isRecorded: `exists (${referenceIn({ messages: `select session_id, blobs from ${archived} where ${isOld}` })})`,
   })
   const [row = {}] = await database.transaction(
     (tx) =>
@@ -187,32 +207,65 @@ async function archiveMessages(tx: Queryable, schema: PostgresSchema, sessions: 
   )
 }
 
-/** Deletes values without references from archived messages or events. */
-async function deleteUnusedBlobs(tx: Queryable, schema: PostgresSchema, sessions: readonly string[]): Promise<number> {
+/** A large value that a deleted event or message referred to. */
+interface RecordedValue {
+  sessionId: string
+  sha256: string
+}
+
+/** A client may have signalled a reference with any text in it. */
+function refsOf(sessionId: string, ...refs: ({ sha256: string } | undefined)[]): RecordedValue[] {
+  return refs.flatMap((ref) => (ref && /^[0-9a-f]{64}$/.test(ref.sha256) ? [{ sessionId, sha256: ref.sha256 }] : []))
+}
+
+/** Deletes values of these sessions without references from archived messages or events. */
+async function deleteUnusedBlobs(
+  tx: Queryable,
+  schema: PostgresSchema,
+  sessions: readonly string[],
+  recorded: readonly RecordedValue[],
+): Promise<number> {
   const isUnused = unusedBlob({
     messages: `select session_id, blobs from ${schema.table('archived_messages')}`,
-    events: `select session_id, json from ${schema.table('events')}`,
+    events: schema.table('events'),
+    isRecorded: `(blob.session_id, blob.sha256) in (select * from unnest($2::text[], $3::text[]))`,
   })
   return counted(
     await tx.query(
       `with gone as (
          delete from ${schema.table('blobs')} blob where session_id = any($1::text[]) and ${isUnused} returning 1
        ) select count(*) as n from gone`,
-      [sessions],
+      [sessions, recorded.map(({ sessionId }) => sessionId), recorded.map(({ sha256 }) => sha256)],
     ),
   )
 }
 
-/** The condition that a value has no reference from these messages or events. Recent ones stay: their event may be about to be stored. */
-function unusedBlob({ messages, events }: { messages: string; events?: string }): string {
-  const inMessages = `select from (${messages}) message
-    where message.session_id = blob.session_id and message.blobs @> jsonb_build_array(jsonb_build_object('sha256', blob.sha256))`
-  const inEvents =
-    events && `select from (${events}) event where event.session_id = blob.session_id and strpos(event.json, blob.sha256) > 0`
+/**
+ * The condition that a value has no reference from these messages or events. One that was stored just now stays, because its event may be
+ * about to be stored; one that no event has ever referred to stays for longer.
+ */
+function unusedBlob({ isRecorded, ...sources }: ReferenceSources & { isRecorded: string }): string {
+  const { messages, events } = sources
   return [
     `created_at < now() - interval '1 hour'`,
-    ...[inMessages, ...(inEvents ? [inEvents] : [])].map((references) => `not exists (${references})`),
+    `(created_at < now() - ${WAITS} or ${isRecorded})`,
+    ...(messages ? [`not exists (${referenceIn({ messages })})`] : []),
+    ...(events ? [`not exists (${referenceIn({ events })})`] : []),
   ].join(' and ')
+}
+
+/** Where references to values are searched: a query for messages, and a table or a query for events. */
+interface ReferenceSources {
+  messages?: string
+  events?: string
+}
+
+/** A query for a reference to the value `blob`. */
+function referenceIn({ messages, events }: ReferenceSources): string {
+  return messages
+    ? `select from (${messages}) message
+       where message.session_id = blob.session_id and message.blobs @> jsonb_build_array(jsonb_build_object('sha256', blob.sha256))`
+    : `select from ${events} event where event.session_id = blob.session_id and strpos(event.json, blob.sha256) > 0`
 }
 
 function counted([row]: readonly TextRow[]): number {

@@ -9,7 +9,7 @@ import type { PostgresSchema } from '../postgres/schema.ts'
 
 /** The live state of a session at one moment. */
 export interface LiveSession {
-  /** How far its events are stored. */
+  /** How far its events are stored; 0 if none of them are there, because they were pruned, erased or never restored. */
   head: number
   /** Null if the store does not know the session. */
   status: SessionStatus | null
@@ -83,7 +83,7 @@ async function readLive(database: Queryable, schema: PostgresSchema, looks: read
   for (const row of rows) {
     const at = Number(row.n) - 1
     const live = (found[at] ??= {
-      head: numberIn(row, 'flushed_seq') ?? 0,
+      head: numberIn(row, 'head') ?? 0,
       status: (row.status ?? null) as SessionStatus | null,
       parts: [],
       more: false,
