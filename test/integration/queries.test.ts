@@ -164,6 +164,26 @@ describe('an invalid query', () => {
     }
   })
 
+  it('an invalid query with a cursor that names a position outside of what Postgres can compare is refused as well', async () => {
+    const altered = (cursor: string, parts: unknown[]): string => {
+      const [tag] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as string[]
+      return Buffer.from(JSON.stringify([tag, ...parts])).toString('base64url')
+    }
+    const { cursor = '' } = await queries.sessions.list({ agent: 'lister', limit: 1 })
+    for (const parts of [
+      [9e15, 'x'],
+      [1, '\0'],
+    ])
+      expect(await codeOf(queries.sessions.list({ agent: 'lister', cursor: altered(cursor, parts) }))).toBe('invalid_cursor')
+    const { cursor: after = '' } = (await first(queries.events())) ?? {}
+    for (const parts of [
+      ['x', '', 0],
+      ['1', '\0', 0],
+      ['99999999999999999999999', '', 0],
+    ])
+      expect(await codeOf(first(queries.events({ after: altered(after, parts) })))).toBe('invalid_cursor')
+  })
+
   it('an invalid query with NUL or lone surrogates finds nothing and breaks nothing', async () => {
     expect(await all(queries.sessions.list({ agent: 'a\0b', tags: ['\ud800'] }))).toEqual([])
     expect(await all(queries.errors({ context: 'tool:\0' }))).toEqual([])

@@ -2,7 +2,7 @@
 import type { FeedFilter, FeedItem, Key } from '../../store/read/lists/index.ts'
 import { StoreError, type Store } from '../../store/index.ts'
 import { startBell } from '../session/bell.ts'
-import { cursorOf, keyOf } from './list.ts'
+import { cursorOf, keyOf, readAfter } from './list.ts'
 import type { FeedOptions } from './list-options.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -27,7 +27,7 @@ export async function* readFeed(store: Store, options: FeedOptions): AsyncGenera
   const unwatch = follow ? store.watch('*', bell.ring) : undefined
   try {
     while (!signal.aborted) {
-      const rows = await store.lists.feed(filter, place).catch((error: unknown) => {
+      const rows = await readAfter(place, (from) => store.lists.feed(filter, from)).catch((error: unknown) => {
         if (follow && error instanceof StoreError && error.code === 'store_unavailable') return undefined
         throw error
       })

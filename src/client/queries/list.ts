@@ -1,5 +1,6 @@
 // A list for backends: one page if awaited, all pages if iterated. Its cursor is opaque.
 import { shortHash } from '../../session/digest.ts'
+import { isAboutValues } from '../../store/errors.ts'
 import type { Key, Rows } from '../../store/read/lists/index.ts'
 import { InvalidOptionError } from '../../options/errors.ts'
 import { beginningOf } from '../../session/beginning.ts'
@@ -28,7 +29,7 @@ export interface ListSource<T> {
 export function listOf<T>(prepare: () => ListSource<T>): List<T> {
   async function page(reading: ListSource<T>, cursor: string | undefined): Promise<Page<T>> {
     const tag = shortHash(`${reading.name} ${JSON.stringify(reading.filter)}`)
-    const { items, next } = await reading.read(cursor === undefined ? undefined : keyOf(cursor, tag))
+    const { items, next } = await readAfter(cursor === undefined ? undefined : keyOf(cursor, tag), reading.read)
     return { items, ...(next && { cursor: cursorOf(next, tag) }) }
   }
   async function first(): Promise<Page<T>> {
@@ -47,6 +48,22 @@ export function listOf<T>(prepare: () => ListSource<T>): List<T> {
         cursor = next.cursor
       } while (cursor !== undefined)
     },
+  }
+}
+
+/**
+ * Reads after a position. That of an altered cursor may be one that Postgres cannot compare with.
+ * @throws InvalidOptionError `invalid_cursor`.
+ */
+export async function readAfter<R>(after: Key | undefined, read: (after: Key | undefined) => Promise<R>): Promise<R> {
+  try {
+    return await read(after)
+  } catch (cause) {
+    if (after === undefined || !(isAboutValues(cause) || cause instanceof RangeError || cause instanceof SyntaxError)) throw cause
+    throw new InvalidOptionError('The cursor names no position in this list. Pass its latest cursor, or none to begin.', {
+      code: 'invalid_cursor',
+      cause,
+    })
   }
 }
 
