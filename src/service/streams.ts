@@ -204,6 +204,7 @@ interface PulledItems {
 function pulled(source: AsyncIterable<StreamItem | string>): PulledItems {
   const iterator = source[Symbol.asyncIterator]()
   let isAsking = false
+  let hasEnded = false
   let arrived: StreamArrival | undefined
   let wake = (): void => undefined
 
@@ -214,8 +215,13 @@ function pulled(source: AsyncIterable<StreamItem | string>): PulledItems {
 
   function arrive(what: StreamArrival): void {
     isAsking = false
+    if (hasEnded) return leave()
     arrived = what
     wake()
+  }
+
+  function leave(): void {
+    void iterator.return?.().catch(() => undefined)
   }
 
   return {
@@ -236,9 +242,10 @@ function pulled(source: AsyncIterable<StreamItem | string>): PulledItems {
     },
     wake: () => wake(),
     end() {
+      hasEnded = true
       wake()
-      // The signal ends a `next` in progress; `return` would wait for it.
-      if (!isAsking) void iterator.return?.().catch(() => undefined)
+      // The signal ends a `next` in progress, which may still return an item.
+      if (!isAsking) leave()
     },
   }
 }

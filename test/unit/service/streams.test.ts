@@ -89,6 +89,29 @@ describe('a stream', () => {
     expect(seen.ended).toBe(true)
   })
 
+  it('a stream whose client disconnects while an item is being made stops its source', async () => {
+    const making = gate()
+    let isStopped = false
+    const client = new AbortController()
+    const { source } = numbers({
+      signal: client.signal,
+      async *items(): AsyncGenerator<StreamItem> {
+        try {
+          await making.pass()
+          yield { event: 'event', data: {} }
+        } finally {
+          isStopped = true
+        }
+      },
+    })
+    const read = readSome(streamsWith(settings).open(source), () => false)
+    await making.reached
+    client.abort()
+    await read
+    making.open()
+    await until('the source was stopped', () => isStopped)
+  })
+
   it('a stream says that it is alive while nothing happens, and loses no event because of it', async () => {
     const opened = gate()
     const { source } = numbers({
