@@ -84,9 +84,9 @@ export function openStore(options: StoreOptions): Store {
   }
   const ready = onceItSucceeds(() => prepare(database, schema, mode, logger))
 
-  let names: Promise<string[]> | undefined
+  let names: readonly string[] | undefined
   /** With `off`, the migration files may not exist. */
-  const known = async (): Promise<string[] | undefined> => (mode === 'off' ? undefined : (names ??= migrationNames()))
+  const known = async (): Promise<readonly string[] | undefined> => (mode === 'off' ? undefined : (names ??= await migrationNames()))
   const writing: WriteNeeds = { database, schema, kept: keptStates(), notifier, known, namespace, logger }
   const admitted = namespaceCheck(database, schema, namespace)
 
