@@ -43,6 +43,8 @@ export interface Due {
   deadline(deadline: Deadline): boolean
   /** The next attempt to leave the error is due. */
   recovery(error: SessionError): boolean
+  /** Whether a deadline ends a run yet. A session first records what its run had done in time in an execution that it takes over. */
+  endsRuns(): boolean
 }
 
 /** The due times that have passed at `now`, in milliseconds since 1970. Not for the workflow, whose replay may see another time. */
@@ -51,8 +53,12 @@ export function dueAt(now: number): Due {
     call: (call) => expiryOf(call) <= now,
     deadline: ({ at }) => at <= now,
     recovery: ({ nextAttemptAt = now }) => nextAttemptAt <= now,
+    endsRuns: () => true,
   }
 }
+
+/** As if no time had passed. */
+export const NOTHING_DUE: Due = { call: () => false, deadline: () => false, recovery: () => false, endsRuns: () => false }
 
 /** Whether a run is in progress. This includes a run that waits, and a session in an error that it leaves automatically. */
 export function isRunInProgress({ status, error, current }: Pick<SessionState, 'status' | 'error'> & { current: object | null }): boolean {
@@ -109,7 +115,7 @@ function limitExceeded(state: SessionState, run: RunState, due: Due): { code: st
 }
 
 function deadlineExceeded(state: SessionState, run: RunState, due: Due): { code: string; reason: string } | undefined {
-  const passed = deadlinesOf(state, run).find(due.deadline)
+  const passed = due.endsRuns() ? deadlinesOf(state, run).find(due.deadline) : undefined
   return passed && { code: 'deadline_exceeded', reason: passed.reason }
 }
 
@@ -124,7 +130,7 @@ function takesOf(state: SessionState, run: RunState, due: Due): string[] {
   }
   const opener = run.turn === 0 ? state.inbox.find(({ messageId }) => messageId === run.messageId) : undefined
   // The run ends at once, and the other messages open the next run.
-  if (opener && (hasPassed(opener) || deadlineExceeded(state, run, due))) return [opener.messageId]
+  if (opener && (hasPassed(opener) || deadlinesOf(state, run).some(due.deadline))) return [opener.messageId]
   const first = state.inbox.findIndex(hasPassed)
   return state.inbox.slice(0, first < 0 ? undefined : first).map(({ messageId }) => messageId)
 }

@@ -1,10 +1,7 @@
 // Whether a run rests. A resting run has no step in progress, and none begins until a person intervenes or the error that it failed with
 // ends.
-import { decide, type Due } from './decide.ts'
+import { decide, NOTHING_DUE } from './decide.ts'
 import type { SessionState } from './state.ts'
-
-/** An alarm ends a rest with an event of its own. */
-const NOTHING_DUE: Due = { call: () => false, deadline: () => false, recovery: () => false }
 
 /**
  * Whether the session's run rests: because of an error, a pause, or a decision that a person must make. A client's answer is usually a step
@@ -19,5 +16,6 @@ export function rests(state: SessionState): boolean {
   if (paused && (run.phase === 'model' || run.calls.some((call) => call.status === 'issued'))) return false
   if (paused) return true
   const asksPerson = run.calls.some((call) => call.status === 'awaiting_approval' || call.status === 'awaiting_resolution')
+  // An alarm ends a rest with an event of its own.
   return asksPerson && decide(state, NOTHING_DUE).do === 'wait'
 }

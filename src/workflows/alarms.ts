@@ -34,7 +34,8 @@ interface Alarm {
   hasGoneOff: boolean
 }
 
-export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
+/** `hasCaughtUp`: whether a time that has passed may end a run or a call yet. */
+export function startAlarms(journal: Journal, stopping: Stopping, hasCaughtUp: () => boolean): Alarms {
   const alarms = new Map<string, Alarm>()
   let home: CancellationScope | undefined
   const hasGoneOff = (name: string): boolean => alarms.get(name)?.hasGoneOff ?? false
@@ -81,7 +82,7 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
     const next = state.error?.nextAttemptAt
     if (next !== undefined) moments.set(recovery(state), { at: next })
     for (const { name, at, reason } of state.paused ? [] : deadlinesOf(state, run)) {
-      moments.set(name, { at, onDue: () => stopping.request({ why: 'deadline', reason }) })
+      moments.set(name, { at, onDue: () => stopping.requestOnce(hasCaughtUp, { why: 'deadline', reason }) })
     }
     for (const call of run.calls.filter((one) => isWaiting(one) && one.asked?.expiresAt !== undefined)) {
       moments.set(expiry(call), { at: expiryOf(call) })
@@ -96,9 +97,10 @@ export function startAlarms(journal: Journal, stopping: Stopping): Alarms {
 
   return {
     due: {
-      call: (call) => hasGoneOff(expiry(call)),
+      call: (call) => hasGoneOff(expiry(call)) && hasCaughtUp(),
       deadline: ({ name }) => hasGoneOff(name),
       recovery: () => hasGoneOff(recovery(journal.state)),
+      endsRuns: hasCaughtUp,
     },
     follow,
     isDead: (callId) => hasGoneOff(life(callId)),

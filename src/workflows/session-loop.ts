@@ -4,6 +4,7 @@ import { condition, sleep } from '@temporalio/workflow'
 import type { Ride } from '../calls/activities.ts'
 import { deadlinesInInbox } from '../session/deadlines.ts'
 import { decide, type SessionStep } from '../session/decide.ts'
+import { hasEnded } from '../session/past/call-status.ts'
 import { isHeldUp } from '../session/pause.ts'
 import type { Start } from '../session/protocol/start.ts'
 import type { CallState, RunState } from '../session/state.ts'
@@ -133,7 +134,7 @@ function isBetweenTurns(decision: SessionStep): boolean {
 }
 
 async function carryOut(session: Session, decision: Exclude<SessionStep, { do: 'wait' }>): Promise<void> {
-  const { journal, inherited, flushing } = session
+  const { journal, flushing } = session
   switch (decision.do) {
     case 'start_run': {
       const { messageId, intent } = decision.message
@@ -162,7 +163,6 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
     case 'expire':
       return expire(session, decision.call)
     case 'run_calls':
-      if (session.stopping.isRequested()) inherited.settle(journal, decision.calls)
       return inRun(session, (run) => runCalls(session, run, decision.calls))
     case 'end_hooks':
       return runEndHooks(session, decision)
@@ -201,15 +201,8 @@ function rideOf({ index }: CallState, rides: readonly Ride[]): Ride | undefined 
   return rides.find((ride) => ride.index === index)
 }
 
-/**
- * Stops a run between two steps, when there is no step to end. Calls of an execution that could not be replayed may have been in progress.
- */
+/** Stops a run between two steps, when there is no step to end. */
 function stopBetweenSteps(session: Session): Promise<void> {
-  const { journal, inherited } = session
-  inherited.settle(
-    journal,
-    (journal.state.current?.calls ?? []).filter(({ status }) => status === 'issued'),
-  )
   return inRun(session, async () => undefined)
 }
 
@@ -218,17 +211,25 @@ function stopByHook(session: Session, run: number, { hook, reason }: { hook: str
   endRun(session)
 }
 
-/** Carries out a step of the current run. An interrupt or the deadline stops the step and then the run. */
+/**
+ * Carries out a step of the current run. An interrupt or the deadline stops the step and then the run. Calls that an execution had made that
+ * could not be replayed have happened, so their outcomes are recorded first.
+ */
 async function inRun(session: Session, step: (run: RunState) => Promise<void>): Promise<void> {
-  const run = session.journal.state.current
+  const { journal, inherited, stopping } = session
+  const run = journal.state.current
   if (!run) return
-  const stopped = await session.stopping.step(() => step(run))
+  const stopped = await stopping.step(() => step(run))
   if (!stopped || !hasRunInProgress(session)) return
+  inherited.settle(
+    journal,
+    (journal.state.current?.calls ?? []).filter((call) => call.status !== 'requested' && !hasEnded(call)),
+  )
   if (stopped.why === 'deadline') {
     failRun(session, run.run, { code: 'deadline_exceeded', reason: stopped.reason })
     return
   }
   const { why: _, ...details } = stopped
-  session.journal.append({ type: 'run_interrupted', run: run.run, ...details })
+  journal.append({ type: 'run_interrupted', run: run.run, ...details })
   endRun(session)
 }

@@ -1,6 +1,6 @@
 // The state and the operations that the parts of an open session share.
-import { ApplicationFailure } from '@temporalio/workflow'
-import { decide, type SessionStep, isRunInProgress } from '../session/decide.ts'
+import { ApplicationFailure, condition } from '@temporalio/workflow'
+import { decide, type SessionStep, isRunInProgress, NOTHING_DUE } from '../session/decide.ts'
 import { chooseRecovery, nextAttemptAt, progressOf } from '../session/recovery/recovery.ts'
 import type { Closing, UpdateRefusal, StopSignal } from '../session/protocol/protocol.ts'
 import { boundedText, cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
@@ -42,6 +42,15 @@ export interface Session {
 
 export function nextStep({ journal, alarms }: Session): SessionStep['do'] {
   return decide(journal.state, alarms.due).do
+}
+
+/**
+ * Whether the session has recorded what earlier executions had done and accepted, as far as that is possible without a client. Until then,
+ * nothing that arrives or becomes due ends a run: what the run had done has happened, and it would be repeated if no event said so.
+ */
+export function hasCaughtUp({ journal, inherited, catchesUp }: Session): boolean {
+  if (catchesUp) return false
+  return inherited.isUsedUp() || decide(journal.state, NOTHING_DUE).do === 'wait'
 }
 
 /** Whether a run is in progress. This includes a waiting run, and a session in an error that it leaves by itself. */
@@ -86,8 +95,14 @@ export function endRun({ stopping, flushing }: Session): void {
   flushing.nudge()
 }
 
-/** Keeps new runs from starting during `work`. */
+/** Waits until nothing is held. Several may wait, and the first one to continue may hold again. */
+export async function untilReleased(session: Session): Promise<void> {
+  while (session.holds > 0) await condition(() => session.holds === 0)
+}
+
+/** Keeps new runs from starting during `work`. One at a time, because what one of them finds in the past, another would remove. */
 export async function held<T>(session: Session, work: () => Promise<T>): Promise<T> {
+  if (session.holds > 0) await untilReleased(session)
   session.holds += 1
   try {
     return await work()

@@ -51,7 +51,7 @@ import { type OpenedSession, openSession, reopenSession } from './opening/open.t
 import { opened, ready } from './opening/when-open.ts'
 import { startOpening } from './opening/loading.ts'
 import { startPacing } from './pacing.ts'
-import { type Session, stopDetails } from './session-parts.ts'
+import { hasCaughtUp, type Session, stopDetails, untilReleased } from './session-parts.ts'
 import { answer, approve, checkAnswerRequest, checkDecision, checkResolution, deny, resolve } from './calls/approvals.ts'
 import { carryOutOnce, type UpdateAction, carryOutPassedOn, requestsFinished, type Updates } from './requests/passed-on.ts'
 import { pause, unpause } from './requests/pausing.ts'
@@ -234,14 +234,15 @@ function sessionOf(
   const flushing = startFlushing(journal, start.carried && !before ? journal.base.seq : 0, foreign)
   const serving = startServing(journal, flushing, start.settings?.notServedAfterMs ?? NOT_SERVED_AFTER_MS)
   const stopping = startStopping()
-  const alarms = startAlarms(journal, stopping)
+  const caughtUp = (): boolean => hasCaughtUp(session)
+  const alarms = startAlarms(journal, stopping, caughtUp)
   const session: Session = {
     journal,
     flushing,
     serving,
     stopping,
     alarms,
-    late: startLateResults(),
+    late: startLateResults(caughtUp),
     waits: startCallWaits(),
     pacing: startPacing(),
     closing,
@@ -256,7 +257,7 @@ function sessionOf(
 
 async function recoverSession(execution: CurrentExecution, open: Session, request: RecoverRequest): Promise<SessionSummary> {
   // A rollback that has seen the run end must not find it in progress again.
-  if (open.holds > 0) await condition(() => open.holds === 0)
+  if (open.holds > 0) await untilReleased(open)
   checkIsInError(open.journal.state)
   try {
     if (choosesCalls(open.journal.state, request)) await recoverCalls(open, request)
@@ -277,7 +278,7 @@ async function recoverRun(execution: CurrentExecution, open: Session, request: R
 
 async function raiseLimits(open: Session, request: RaiseRequest): Promise<RaiseAnswer> {
   // A recovery, which this update may start, must also wait for rollbacks.
-  if (open.holds > 0) await condition(() => open.holds === 0)
+  if (open.holds > 0) await untilReleased(open)
   return raise(open, request)
 }
 

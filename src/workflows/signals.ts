@@ -5,7 +5,7 @@ import { SIGNALS, type StopSignal, type MessageSignal } from '../session/protoco
 import { requestOf } from '../session/protocol/requests.ts'
 import type { Start } from '../session/protocol/start.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
-import { hasRunInProgress, nextStep, type Session, stopDetails } from './session-parts.ts'
+import { hasCaughtUp, hasRunInProgress, nextStep, type Session, stopDetails } from './session-parts.ts'
 import type { ExecutionOpening } from './opening/loading.ts'
 import type { Stop } from './stopping.ts'
 import { uuid4 } from '@temporalio/workflow'
@@ -93,16 +93,21 @@ function receiveLateResult(session: Session, raw: unknown): void {
 /** Interrupts the run in progress, once the session is open. */
 export function interrupt(execution: CurrentExecution, details: StopSignal, signal?: number): void {
   const stop = (session: Session): void => {
-    // An accepted message counts as having a run, even just before that run starts.
-    if (hasRunInProgress(session) || nextStep(session) === 'start_run') stopOnceCaughtUp(session, { why: 'interrupt', ...details })
+    // An accepted message counts as having a run, even before that run starts.
+    if (hasRunInProgress(session) || isRunNext(session)) stopOnceCaughtUp(session, { why: 'interrupt', ...details })
   }
   whenOpen(execution, stop, signal)
 }
 
+/** Whether a run is about to start, perhaps after the hooks of the one before. */
+function isRunNext(session: Session): boolean {
+  const step = nextStep(session)
+  return step === 'start_run' || (step === 'end_hooks' && session.journal.state.inbox.length > 0)
+}
+
 /** What the run had done in an execution that could not be replayed is recorded first: it has happened. */
 function stopOnceCaughtUp(session: Session, stop: Stop): void {
-  const { stopping, inherited } = session
-  stopping.requestOnce(() => inherited.isUsedUp() || (nextStep(session) === 'wait' && !session.catchesUp), stop)
+  session.stopping.requestOnce(() => hasCaughtUp(session), stop)
 }
 
 /** A workflow that an operator cancelled closes as if a client had requested it, so that nothing is lost. */
@@ -111,7 +116,8 @@ export function cancel(execution: CurrentExecution): void {
   interrupt(execution, { reason: 'cancelled' })
 }
 
-function whenOpen({ session, onceOpen }: CurrentExecution, act: DeferredAct['act'], signal?: number): void {
+/** Does it now if the session is open, or once it is: after everything that the execution has received so far. */
+export function whenOpen({ session, onceOpen }: CurrentExecution, act: DeferredAct['act'], signal?: number): void {
   if (session) act(session)
   else onceOpen.push({ signal, act })
 }

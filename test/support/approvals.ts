@@ -131,6 +131,7 @@ export function approvalStage(options: Partial<AgentOptions> = {}): ApprovalStag
       defineTool({ ...about('form'), effect: 'external', execute: 'client', output: z.object({ agreed: z.boolean() }) }),
       defineTool({ ...about('ask'), effect: 'read', execute: 'client' }),
       defineTool({ ...about('quick'), effect: 'read', execute: 'client', timeout: `${SHORT_MS}ms` }),
+      defineTool({ ...about('soon'), effect: 'read', execute: 'client', timeout: `${LONGER_MS}ms` }),
       defineTool({
         ...about('sign'),
         effect: 'external',

@@ -7,6 +7,8 @@ import type { LateResultSignal } from '../../session/protocol/protocol.ts'
 import { areSpendNotes } from '../../session/spending/spend-notes.ts'
 import { recorded, recordReports } from '../recorded.ts'
 import type { Journal } from '../journal.ts'
+import { hasEnded } from '../../session/past/call-status.ts'
+import type { CallState } from '../../session/state.ts'
 
 export interface LateResults {
   /** Accepts a signal's argument; drops a result that no call waits for. */
@@ -15,8 +17,13 @@ export interface LateResults {
   of(callId: string, waitMs: number): Promise<LateResultSignal | undefined>
 }
 
-export function startLateResults(): LateResults {
+/** `hasCaughtUp`: whether the session knows all calls that an earlier execution had made. */
+export function startLateResults(hasCaughtUp: () => boolean): LateResults {
   const arrived = new Map<string, LateResultSignal>()
+  const isExpected = (call: CallState): boolean => {
+    if (call.resolution.effect !== 'external') return false
+    return call.status === 'issued' || (!hasEnded(call) && !hasCaughtUp())
+  }
 
   return {
     receive(raw, journal) {
@@ -25,7 +32,7 @@ export function startLateResults(): LateResults {
       const { current, unknown } = journal.state
       const call = current?.calls.find((one) => one.callId === callId)
       if (unknown[callId]) resolveLate(raw, journal)
-      else if (call?.status === 'issued' && call.resolution.effect === 'external') arrived.set(callId, raw)
+      else if (call ? isExpected(call) : !hasCaughtUp()) arrived.set(callId, raw)
     },
     async of(callId, waitMs) {
       if (!arrived.has(callId) && waitMs > 0) await condition(() => arrived.has(callId), waitMs)

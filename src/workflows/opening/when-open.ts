@@ -1,11 +1,11 @@
 // Waits until the session of an execution is open.
 import { CancellationScope, condition, currentUpdateInfo, sleep } from '@temporalio/workflow'
-import { refuse, type Session } from '../session-parts.ts'
+import { hasCaughtUp, refuse, type Session } from '../session-parts.ts'
 import type { CurrentExecution } from '../signals.ts'
 
-/** The session, if it is open and no earlier update must be carried out first. */
+/** The session, if it is open and has caught up with what earlier executions had done and accepted. */
 export function ready({ session }: CurrentExecution): Session | undefined {
-  return session?.catchesUp ? undefined : session
+  return session && hasCaughtUp(session) ? session : undefined
 }
 
 /** The session, once it is open. Refuses the request if the session cannot open, or cannot open soon. */

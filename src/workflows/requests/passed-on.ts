@@ -8,7 +8,7 @@ import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import type { SessionState } from '../../session/state.ts'
 import { opened } from '../opening/when-open.ts'
 import { nextStep, type Session } from '../session-parts.ts'
-import { cancel, type CurrentExecution, receiveSignal } from '../signals.ts'
+import { cancel, type CurrentExecution, receiveSignal, whenOpen } from '../signals.ts'
 
 /** Carries out an update. `receivedAt`: the newest event when it was received, if that is not the newest one now. */
 export type UpdateAction<A, R> = (open: Session, raw: A, receivedAt?: number) => R | Promise<R>
@@ -42,6 +42,8 @@ export function requestsFinished(): boolean {
  */
 export function carryOutPassedOn(execution: CurrentExecution, session: Session, updates: Updates, requests: readonly PriorRequest[]): void {
   const due: PriorUpdate[] = []
+  // From the beginning, because an interrupt must not end the run to which an update refers.
+  if (requests.some(({ kind }) => kind === 'update')) session.catchesUp = { isHeld: true }
   for (const one of requests) {
     if (one.kind === 'update') due.push({ one, receivedAt: session.journal.watermark().seq, next: [] })
     else {
@@ -50,7 +52,6 @@ export function carryOutPassedOn(execution: CurrentExecution, session: Session, 
     }
   }
   if (due.length === 0) return
-  session.catchesUp = { isHeld: true }
   inProgress += 1
   let before: Promise<unknown> = Promise.resolve()
   for (const [place, update] of due.entries()) {
@@ -87,9 +88,9 @@ async function carryOutUpdate(session: Session, updates: Updates, update: PriorU
   const { journal, flushing } = session
   const { one, receivedAt } = update
   const { id, name, details } = one
-  if (!hasCaughtUp(session, update, later)) {
+  if (!isDue(session, update, later)) {
     session.catchesUp = { isHeld: false, takesUpTo: receivedAt }
-    await condition(() => journal.hasEnded || hasCaughtUp(session, update, later))
+    await condition(() => journal.hasEnded || isDue(session, update, later))
     session.catchesUp = { isHeld: true }
   }
   const record = (refused: { code?: string; reason?: string }): void => {
@@ -112,7 +113,7 @@ async function carryOutUpdate(session: Session, updates: Updates, update: PriorU
  * Whether the session has reached the point that the update refers to, with earlier messages and the inherited answers processed: the call
  * to decide exists, or the message whose answer is to be regenerated has its run.
  */
-function hasCaughtUp(session: Session, update: PriorUpdate, later: readonly PriorUpdate[]): boolean {
+function isDue(session: Session, update: PriorUpdate, later: readonly PriorUpdate[]): boolean {
   const { journal, inherited, closing } = session
   const { state } = journal
   const step = nextStep(session)
@@ -138,7 +139,11 @@ function needsRun({ name, details }: PriorUpdate['one'], { run, checkpoint }: Se
 /** Carries out an update of a client once the session is open. An update that was passed on and is sent again is not carried out twice. */
 export async function carryOutOnce<A, R>(execution: CurrentExecution, raw: A, carryOut: UpdateAction<A, R>): Promise<R> {
   const id = currentUpdateInfo()?.id ?? ''
+  let receivedAt: number | undefined
+  whenOpen(execution, ({ journal }) => {
+    receivedAt = journal.watermark().seq
+  })
   const open = await opened(execution)
   const outcome = outcomes.get(id)
-  return outcome ? (outcome as Promise<R>) : carryOut(open, raw)
+  return outcome ? (outcome as Promise<R>) : carryOut(open, raw, receivedAt)
 }

@@ -1,0 +1,324 @@
+// A session that is being taken over first records what the earlier execution had done in time. Until then, no deadline, expiry, interrupt
+// or request of a client ends its run, because the effects of that run have happened.
+import { type Agent, defineHook } from 'pawl'
+import type { RunHandle } from 'pawl/client'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
+import { type SessionStart, WORKFLOW_TYPE } from '../../src/session/protocol/protocol.ts'
+import { approvalStage, digestOf, pendingOf } from '../support/approvals.ts'
+import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { rowsMatchEvents } from '../support/rows-match.ts'
+import { answersIn, type Played, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
+import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
+import { type Gate, gate, until } from '../support/until.ts'
+
+const TIMEOUT = { timeout: 60_000 }
+const LIMIT = { timeout: 180_000 }
+const DEADLINE_MS = 6_000
+
+let here: Deployment
+let player: Stage
+let worker: RunningWorker | undefined
+
+beforeAll(async () => {
+  here = await deploy()
+  player = stage()
+})
+afterEach(() => worker?.stop())
+afterAll(() => here?.stop())
+
+const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`)
+const never = (): Promise<never> => new Promise(() => undefined)
+const codeOf = (run: RunHandle): Promise<string> =>
+  run.result(TIMEOUT).then(
+    () => 'completed',
+    (error: { code: string }) => error.code,
+  )
+
+async function storedSeq(id: string): Promise<number> {
+  const client = new pg.Client(here.stack.databaseUrl)
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ flushed_seq: string }>('select flushed_seq from pawl.sessions where session_id = $1', [id])
+    return Number(rows[0]?.flushed_seq ?? 0)
+  } finally {
+    await client.end()
+  }
+}
+
+/** Waits until the store has all events of the session. */
+const stored = (played: Pick<Played, 'id' | 'session'>): Promise<boolean> =>
+  until('it is stored', async () => (await storedSeq(played.id)) === (await eventsOf(played.session)).at(-1)?.seq)
+
+/** A worker whose Postgres can be taken away. */
+async function startOldBuild(agent: Agent): Promise<SlowProxy> {
+  const postgres = await startSlowProxy(inject('stack').databaseUrl)
+  onTestFinished(() => postgres.close())
+  worker = await here.startWorker({ agents: [agent], postgres: postgres.url })
+  return postgres
+}
+
+/**
+ * Replaces the execution by the request with which a worker does that when no worker can replay it. Postgres is there again. The request
+ * itself is tested elsewhere: a build that cannot replay another one's histories takes long to start.
+ */
+async function takeOver({ id }: Pick<Played, 'id'>, agent: Agent): Promise<void> {
+  const workflowId = `pawl:${id}`
+  const { runId: executionId } = await workflowOf(id).describe()
+  const start: SessionStart = { sessionId: id, unreplayable: { executionId, reason: 'its history differs', times: 1 } }
+  const workflowIdConflictPolicy = 'TERMINATE_EXISTING'
+  await here.temporal.workflow.start(WORKFLOW_TYPE, { workflowId, taskQueue: here.taskQueue, workflowIdConflictPolicy, args: [start] })
+  worker = await here.startWorker({ agents: [agent] })
+}
+
+/** Waits until a deadline has passed that counts from when the session accepted the message. */
+async function deadlinePassed({ session }: Pick<Played, 'session'>, messageId: string): Promise<void> {
+  const message = ofType(await eventsOf(session), 'message_received').find((one) => one.messageId === messageId)
+  const { at, deadlineMs = 0 } = message ?? expect.fail('it is not received')
+  await until('the deadline has passed', () => Date.now() > at + deadlineMs)
+}
+
+/** The types of the events that end calls and runs, with the ids of the calls. */
+const endsIn = async ({ session }: Pick<Played, 'session'>): Promise<string[]> =>
+  (await eventsOf(session)).flatMap((event) => {
+    if (event.type === 'tool_completed' || event.type === 'tool_failed' || event.type === 'tool_unknown')
+      return [`${event.type} ${event.callId}`]
+    if (event.type === 'run_interrupted' || event.type === 'error_entered' || event.type === 'run_completed') return [event.type]
+    return event.type === 'rolled_back' ? [event.type] : []
+  })
+
+/** A run whose effect no event in the store shows, and whose deadline passed after that effect. */
+async function overdue(): Promise<{ played: Played; two: RunHandle; scripts: Scene['model'][] }> {
+  const postgres = await startOldBuild(player.agent)
+  const scripts: Scene['model'][] = [() => 'hello', () => [use('pay', 'rent')]]
+  const played: Played = player.play(here.pawl, { model: (request, ctx) => scripts.shift()?.(request, ctx) ?? never() })
+  await (await played.session.send('one')).result(TIMEOUT)
+  await played.session.pause()
+  const two = await played.session.send('two', { deadline: DEADLINE_MS })
+  await until('it is received', async () => ofType(await eventsOf(played.session), 'message_received').length === 2)
+  await stored(played)
+  await postgres.close()
+  await played.session.unpause()
+  await until('the model has the receipt', () => played.requests.length === 3)
+  await deadlinePassed(played, two.messageId)
+  await worker?.stop()
+  return { played, two, scripts }
+}
+
+it('a deadline that passes before a session is taken over does not discard effects that happened in time', LIMIT, async () => {
+  const { played, two, scripts } = await overdue()
+  const three = await played.session.send('three', { deadline: '10m' })
+  scripts.push(() => 'three is answered')
+  await takeOver(played, player.agent)
+  expect(await codeOf(two)).toBe('deadline_exceeded')
+  expect((await three.result(TIMEOUT)).text).toBe('three is answered')
+  expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0', 'error_entered', 'run_completed'])
+  expect(JSON.stringify(played.requests.at(-1))).toContain('pay done')
+  await rowsMatchEvents(here.stack, played.id)
+})
+
+/** A run whose first call must be verified again by the next execution, which waits for `verifies`; the second call was made, too. */
+async function verifying(options: { deadline?: number } = {}) {
+  const postgres = await startOldBuild(player.agent)
+  const asked = gate()
+  const verifies = gate()
+  const scripts: Scene['model'][] = [
+    () => 'hello',
+    async () => {
+      await asked.pass()
+      return [use('pay', 'rent'), use('wire', 'power')]
+    },
+    () => 'paid',
+  ]
+  const played: Played = player.play(here.pawl, {
+    model: (request, ctx) => scripts.shift()?.(request, ctx) ?? never(),
+    pay() {
+      throw new Error('no answer')
+    },
+    async verify(_input, { signal }) {
+      if (played.count('verify') > 1) await verifies.pass(signal)
+      return { happened: true, result: 'paid' }
+    },
+  })
+  await (await played.session.send('one')).result(TIMEOUT)
+  const two = await played.session.send('two', options)
+  await asked.reached
+  await stored(played)
+  await postgres.close()
+  asked.open()
+  await until('the model has answered', async () => (await played.session.state()).status === 'idle')
+  await worker?.stop()
+  await takeOver(played, player.agent)
+  await verifies.reached
+  return { played, two, scripts, verifies }
+}
+
+const BOTH_CALLS = ['run_completed', 'tool_completed t_2_1_0', 'tool_completed t_2_1_1']
+
+it(
+  'a deadline that passes while a takeover verifies one effect does not discard the next one, and no restart repeats it',
+  LIMIT,
+  async () => {
+    const { played, two, scripts, verifies } = await verifying({ deadline: DEADLINE_MS })
+    await until('the deadline has passed', async () => {
+      const { events } = await workflowOf(played.id).fetchHistory()
+      return events?.some(({ timerFiredEventAttributes }) => timerFiredEventAttributes)
+    })
+    verifies.open()
+    expect(await codeOf(two)).toBe('deadline_exceeded')
+    expect(await endsIn(played)).toEqual([...BOTH_CALLS, 'error_entered'])
+    scripts.push(
+      () => [use('pay', 'rent'), use('wire', 'power')],
+      () => 'paid',
+    )
+    await played.session.recover({ strategy: 'restart_run', by: 'ann' })
+    await until('it is answered', async () => (await played.session.state()).status === 'idle')
+    expect([played.count('pay'), played.count('wire')]).toEqual([1, 1])
+  },
+)
+
+it('a rollback that a client requests while a takeover verifies one effect reports the next one, too', LIMIT, async () => {
+  const { played, verifies } = await verifying()
+  const rolledBack = played.session.rollback({ run: 2 })
+  await requested(played, 1)
+  verifies.open()
+  expect((await rolledBack).effects.map(({ callId, status }) => `${callId} ${status}`)).toEqual(['t_2_1_0 completed', 't_2_1_1 completed'])
+  expect(await endsIn(played)).toEqual([...BOTH_CALLS, 'run_interrupted', 'rolled_back'])
+  await rowsMatchEvents(here.stack, played.id)
+})
+
+/** Waits until the session's newest execution has accepted so many updates. */
+const requested = ({ id }: Pick<Played, 'id'>, count: number): Promise<boolean> =>
+  until('the request has arrived', async () => {
+    const { events } = await workflowOf(id).fetchHistory()
+    return (events ?? []).filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes).length >= count
+  })
+
+it(
+  'a rollback that a client requests before a run has been taken over reports its effects, and the next run is not mistaken for it',
+  LIMIT,
+  async () => {
+    const [firstEnd, secondEnd] = [gate(), gate()]
+    let holdsHooks: Gate | undefined = firstEnd
+    const end = defineHook({ on: 'turnEnd', name: 'end', timeout: '10m', run: (_input, { signal }) => holdsHooks?.pass(signal) })
+    const hooked = stage({ name: 'hooked', hooks: [end] })
+    const looks = gate()
+    const postgres = await startOldBuild(hooked.agent)
+    const played: Played = hooked.play(here.pawl, {
+      look: (_input, { signal }) => looks.pass(signal),
+      model: (request) => {
+        const said = saidIn(request).at(-1)
+        if (said === 'one') return [use('look', 'closely')]
+        if (said === 'two' && played.count('pay') === 0) return [use('pay', 'rent')]
+        if (said === 'two') return played.requests.length === 3 ? 'paid' : never()
+        return 'three is answered'
+      },
+    })
+    await played.session.send('one')
+    await looks.reached
+    await played.session.interrupt()
+    await firstEnd.reached
+    holdsHooks = undefined
+    await stored(played)
+    await postgres.close()
+    await played.session.send('two')
+    firstEnd.open()
+    await until('the model has answered', async () => (await played.session.state()).status === 'idle' && played.requests.length === 3)
+    await worker?.stop()
+
+    holdsHooks = secondEnd
+    await takeOver(played, hooked.agent)
+    await secondEnd.reached
+    holdsHooks = undefined
+    const rolledBack = played.session.rollback({ run: 1 })
+    await requested(played, 1)
+    secondEnd.open()
+    expect((await rolledBack).effects.map(({ callId, status }) => `${callId} ${status}`)).toEqual(['t_2_1_0 completed'])
+    expect((await (await played.session.send('three')).result(TIMEOUT)).text).toBe('three is answered')
+    expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked'))).toEqual(['three'])
+    expect(played.count('pay')).toBe(1)
+  },
+)
+
+it.each(['interrupt', 'cancel'] as const)(
+  'an effect that a client had approved stays recorded if a request to %s it follows that no worker could replay',
+  LIMIT,
+  async (how) => {
+    const asking = approvalStage()
+    const postgres = await startOldBuild(asking.agent)
+    const played = asking.play(here.pawl, { model: (request) => (answersIn(request) === 0 ? [use('pay', 'rent')] : never()) })
+    const sent = await played.session.send('one')
+    const decision = { digest: await digestOf(sent, 't_1_1_0'), by: 'anna' }
+    await stored(played)
+    await postgres.close()
+    await played.session.approve('t_1_1_0', decision)
+    await until('the model has the receipt', () => played.requests.length === 2)
+    if (how === 'interrupt') await played.session.interrupt({ reason: 'enough' })
+    else await workflowOf(played.id).cancel()
+    await until('its model call is stopped', async () => {
+      const { events } = await workflowOf(played.id).fetchHistory()
+      return events?.some((event) => event.activityTaskCancelRequestedEventAttributes)
+    })
+    await worker?.stop()
+
+    await takeOver(played, asking.agent)
+    expect(await codeOf(sent)).toBe('run_interrupted')
+    expect(await endsIn(played)).toEqual(['tool_completed t_1_1_0', 'run_interrupted'])
+    const decided = ofType(await eventsOf(played.session), 'approval_decided').map(({ approved, by }) => ({ approved, by }))
+    expect(decided).toEqual([{ approved: true, by: 'anna' }])
+    expect(played.entered()).toEqual(['pay rent'])
+  },
+)
+
+it('a client’s answer that came in time still counts if its time has expired when the session is taken over', LIMIT, async () => {
+  const asking = approvalStage()
+  const postgres = await startOldBuild(asking.agent)
+  const played = asking.play(here.pawl, { model: (request) => (answersIn(request) === 0 ? [use('soon', 'the colour')] : 'blue it is') })
+  const sent = await played.session.send('one')
+  const [pending] = await pendingOf(sent)
+  const { callId, expiresAt } = pending ?? expect.fail('nothing is pending')
+  await stored(played)
+  await postgres.close()
+  await played.session.answer(callId, 'blue')
+  await until('the model has the answer', () => played.requests.length === 2)
+  await worker?.stop()
+  await until('the time has expired', () => Date.now() > Number(expiresAt ?? 0))
+
+  await played.session.send('two')
+  await takeOver(played, asking.agent)
+  await until('the model has the answer again', () => played.requests.length === 3, 60_000)
+  expect(JSON.stringify(played.requests.at(-1))).toContain('blue')
+  expect((await endsIn(played))[0]).toBe(`tool_completed ${callId}`)
+})
+
+it('the late result of an effect counts in the execution that takes over, although it does not know the call yet', LIMIT, async () => {
+  const postgres = await startOldBuild(player.agent)
+  const body = gate()
+  const scripts: Scene['model'][] = [() => 'hello', () => [use('wire', 'money')]]
+  const played: Played = player.play(here.pawl, {
+    model: (request, ctx) => scripts.shift()?.(request, ctx) ?? 'done',
+    async wire() {
+      await body.pass()
+      throw new Error('no answer')
+    },
+  })
+  await (await played.session.send('one')).result(TIMEOUT)
+  await stored(played)
+  await postgres.close()
+  await played.session.send('two')
+  await body.reached
+  // As a worker does whose answer no activity waits for any more.
+  const late = { callId: 't_2_1_0', attempt: 1, startedAt: Date.now(), worker: 'w', value: 'reference 7' }
+  await workflowOf(played.id).signal('late_result', late)
+  body.open()
+  await until('the model has the result', () => played.requests.length === 3)
+  expect(JSON.stringify(played.requests.at(-1))).toContain('reference 7')
+  await worker?.stop()
+
+  await played.session.send('three')
+  await takeOver(played, player.agent)
+  await until('the model has the result again', () => played.requests.length === 4, 60_000)
+  expect(JSON.stringify(played.requests.at(-1))).toContain('reference 7')
+  expect((await endsIn(played))[1]).toBe('tool_completed t_2_1_0')
+})
