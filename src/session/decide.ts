@@ -10,7 +10,6 @@ import { outputFailure } from './built-in-tools/output.ts'
 import { leavesByItself } from './recovery/recovery.ts'
 import { modelCallsOf, turnsOf } from './turns.ts'
 import type { CallState, QueuedMessage, RunState, SessionError, SessionState } from './state.ts'
-import { counted } from './counted.ts'
 
 /** The next step of a session. */
 export type SessionStep =
@@ -109,7 +108,7 @@ function limitExceeded(state: SessionState, run: RunState, due: Due): { code: st
   const { maxTurns } = run.limits ?? {}
   const turns = modelCallsOf(run)
   if (maxTurns !== undefined && turns >= maxTurns) {
-    return { code: 'max_turns', reason: `The run reached its limit of ${counted(turns, 'model call')} (limits.maxTurns).` }
+    return { code: 'max_turns', reason: `The run reached its limit of ${turns} model calls (limits.maxTurns).` }
   }
   return deadlineExceeded(state, run, due)
 }
