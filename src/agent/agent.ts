@@ -13,7 +13,7 @@ import type { PlanOption, PlanPolicy } from './plan-tools.ts'
 import type { Section, ToolSelection } from './prompt.ts'
 import type { RetryOptions, RetryPolicy } from './retry.ts'
 import type { Slice, SlicesOf } from './slice.ts'
-import type { AnyServices, Tool } from './tool.ts'
+import type { AnyServices, Tool, ToolSource } from './tool.ts'
 
 /** Limits of a run. */
 export interface AgentLimits {
@@ -109,9 +109,13 @@ export interface AgentOptions<
   fallback?:
     | ModelChoice<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>
     | readonly ModelChoice<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>[]
-  /** Tools that the model may call; names must be unique. Default: none. */
-  // oxlint-disable-next-line typescript/no-explicit-any -- the worker provides the services that a tool needs
-  tools?: readonly Tool<{ context: StandardSchemaV1.InferInput<C>; services: any; slices: SlicesOf<NoInfer<L>> }>[]
+  /** Tools that the model may call, and MCP servers whose tools it may call; names must be unique. Default: none. */
+  tools?: readonly (
+    | // oxlint-disable-next-line typescript/no-explicit-any -- the worker provides the services that a tool needs
+    Tool<{ context: StandardSchemaV1.InferInput<C>; services: any; slices: SlicesOf<NoInfer<L>> }>
+    // oxlint-disable-next-line typescript/no-explicit-any -- the worker provides the services that a tool needs
+    | ToolSource<{ context: StandardSchemaV1.InferInput<C>; services: any; slices: SlicesOf<NoInfer<L>> }>
+  )[]
   /**
    * Which of `tools` the model may call now: a function of the same view as `instructions`, called before every model call, that returns
    * their names. pawl sends the others to nobody, and answers a call of one with the error `unknown_tool`. pawl's own tools stay. Each
@@ -186,8 +190,10 @@ export interface Agent<C = any, N extends string = string, O = unknown, S = any>
   readonly model: ModelChoice
   /** The models to call if the model fails, in order. */
   readonly fallback: readonly ModelChoice[]
-  /** Its tools, by name. */
+  /** Its declared tools, by name. */
   readonly tools: ReadonlyMap<string, Tool>
+  /** Where it has further tools from, such as MCP servers. */
+  readonly sources: readonly ToolSource[]
   /** Selects the tools of a model call; absent if all of them are always active. */
   readonly activeTools?: ToolSelection
   /** Its slices, in the order of their declaration. */

@@ -23,7 +23,7 @@ import { RECOVERY, recoveryPolicy } from './recovery.ts'
 import { RETRY, retryPolicy } from './retry.ts'
 import { A_SCHEMA, isSchema } from './schema.ts'
 import type { Slice } from './slice.ts'
-import type { AnyServices, ContextTypes, NeedsOf, ServicesIn, ServicesOf, Tool } from './tool.ts'
+import type { AnyServices, ContextTypes, NeedsOf, ServicesIn, ServicesOf, Tool, ToolSource } from './tool.ts'
 
 const DEFAULT_MAX_TURNS = 50
 const YEAR_MS = 365 * 24 * 3_600_000
@@ -42,7 +42,7 @@ export interface DefineAgent<S, Needed = unknown> {
     C extends StandardSchemaV1 = StandardSchemaV1<Json, Json>,
     const L extends readonly Slice[] = readonly [],
     O extends StandardSchemaV1 | undefined = undefined,
-    const Tools extends readonly Tool[] = readonly [],
+    const Tools extends readonly (Tool | ToolSource)[] = readonly [],
     const Hooks extends readonly Hook[] = readonly [],
   >(
     options: AgentOptions<C, N, S, L, O> & { tools?: Tools; hooks?: Hooks },
@@ -117,20 +117,7 @@ function declare(given: unknown): Agent {
   const agent = checkOptions(OPTIONS, given, bad)
   const { limits, sessionLimits } = given as AgentOptions
   warnOfBareLimits(`Agent "${agent.name}"`, { 'limits.deadline': limits?.deadline, 'sessionLimits.deadline': sessionLimits?.deadline })
-  const tools = new Map<string, Tool>()
-  for (const [index, tool] of (agent.tools ?? []).entries()) {
-    if (!isTool(tool)) throw bad(`tools[${index}] is not a tool. Create it with defineTool.`)
-    if (tools.has(tool.name)) {
-      throw new DeclarationError('duplicate_tool', `Agent "${agent.name}" has two tools named "${tool.name}". Rename one.`)
-    }
-    if (isReserved(tool.name)) {
-      throw new DeclarationError(
-        'reserved_tool',
-        `Agent "${agent.name}" has a tool named "${tool.name}", a name that pawl reserves. Rename it.`,
-      )
-    }
-    tools.set(tool.name, tool)
-  }
+  const { tools, sources } = toolsIn(agent.name, agent.tools ?? [], bad)
   const slices = new Map<string, Slice>()
   for (const [index, slice] of (agent.slices ?? []).entries()) {
     if (!isSlice(slice)) throw bad(`slices[${index}] is not a slice. Create it with defineSlice.`)
@@ -162,7 +149,7 @@ function declare(given: unknown): Agent {
   const badProperty = propertyProblem([agent.model, ...fallback], [...tools.values()], output)
   if (badProperty !== undefined) throw bad(badProperty)
   const builtIn = builtInNames({ ...defined({ plan, output }), memory })
-  const hasTool = (tool: string): boolean => tools.has(tool) || builtIn.includes(tool)
+  const hasTool = (tool: string): boolean => tools.has(tool) || builtIn.includes(tool) || sources.some((source) => source.owns(tool))
   const hooks = hooksOf(agent.name, agent.hooks ?? [], hasTool, bad)
   const { maxTurns = DEFAULT_MAX_TURNS, maxRepeats, deadline: deadlineMs, ...budget } = agent.limits ?? {}
   const { deadline: sessionDeadlineMs, ...sessionBudget } = agent.sessionLimits ?? {}
@@ -178,6 +165,7 @@ function declare(given: unknown): Agent {
     model: agent.model,
     fallback,
     tools,
+    sources,
     slices: [...slices.values()],
     hooks,
     retry: retryPolicy(agent.retry),
@@ -188,6 +176,32 @@ function declare(given: unknown): Agent {
     memory,
     ...defined({ activeTools: agent.activeTools, plan, compaction, context: agent.context, output }),
   }
+}
+
+/** The declared tools and the sources of further ones. @throws DeclarationError `duplicate_tool`, `reserved_tool`, or from `bad`. */
+function toolsIn(agent: string, given: readonly unknown[], bad: (problem: string) => DeclarationError): Pick<Agent, 'tools' | 'sources'> {
+  const tools = new Map<string, Tool>()
+  const sources = given.filter(isToolSource)
+  for (const [index, tool] of given.entries()) {
+    if (isToolSource(tool)) continue
+    if (!isTool(tool)) throw bad(`tools[${index}] is not a tool. Create it with defineTool.`)
+    if (tools.has(tool.name))
+      throw new DeclarationError('duplicate_tool', `Agent "${agent}" has two tools named "${tool.name}". Rename one.`)
+    if (isReserved(tool.name)) {
+      throw new DeclarationError('reserved_tool', `Agent "${agent}" has a tool named "${tool.name}", a name that pawl reserves. Rename it.`)
+    }
+    const owner = sources.find((source) => source.owns(tool.name))
+    if (owner) {
+      throw new DeclarationError(
+        'duplicate_tool',
+        `Agent "${agent}" has a tool named "${tool.name}", a name for tools of the MCP server "${owner.name}". Rename one.`,
+      )
+    }
+    tools.set(tool.name, tool)
+  }
+  const twice = sources.find(({ name }, index) => sources.findIndex((one) => one.name === name) < index)
+  if (twice) throw new DeclarationError('duplicate_tool', `Agent "${agent}" has two MCP servers named "${twice.name}". Rename one.`)
+  return { tools, sources }
 }
 
 /** The problem if a ready-made section shows something that the agent does not have; otherwise undefined. */
@@ -227,6 +241,11 @@ function modelsOf(
 
 function isTool(value: unknown): value is Tool {
   return typeof (value as Tool | null | undefined)?.schemaDigest === 'string'
+}
+
+function isToolSource(value: unknown): value is ToolSource {
+  const { name, owns, find } = (value ?? {}) as Partial<ToolSource>
+  return typeof name === 'string' && typeof owns === 'function' && typeof find === 'function'
 }
 
 function isSlice(value: unknown): value is Slice {

@@ -363,6 +363,54 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   readonly types?: { readonly needs: (given: N) => void; readonly answer: A }
 }
 
+/**
+ * Tools that are known only while a worker runs, such as those of an MCP server. They are read in executors; what a call needs of its tool is
+ * recorded when the call is resolved.
+ */
+// oxlint-disable-next-line typescript/no-explicit-any -- a source of any needs fits where any source is accepted
+export interface ToolSource<N extends ToolNeeds = any> {
+  /** Its name. The names of its tools begin with it and two underscores. */
+  readonly name: string
+  /** Whether a tool of this name would be the source's. */
+  owns(tool: string): boolean
+  /** The tools, by name, as last read. Waits if they have never been read, for a limited time. Never rejects: see `problem`. */
+  tools(log: Logger): Promise<ReadonlyMap<string, Tool<N>>>
+  /**
+   * One of the tools; undefined if there is none of this name. `again`: reads the tools again first.
+   * @throws ToolError `mcp_unavailable` if they have never been read and cannot be read now.
+   */
+  find(tool: string, log: Logger, how?: 'again'): Promise<Tool<N> | undefined>
+  /** Why the tools are unknown in this process; undefined if they are known. */
+  problem(): string | undefined
+  /** Reads the tools again and describes the source, for people. @throws ToolError `mcp_unavailable`. */
+  describe(log: Logger): Promise<SourceReport>
+  /** Ends connections and processes. */
+  close(): Promise<void>
+  /** For the compiler only: what the tools need from their agent. */
+  readonly types?: { readonly needs: (given: N) => void; readonly answer: unknown }
+}
+
+/** What a tool source has, for people. */
+export interface SourceReport {
+  /** Its name. */
+  source: string
+  /** What it is, such as the name, version and protocol of a server. */
+  about: string
+  /** Its tools, in the order of its list. */
+  tools: {
+    name: string
+    /** The tool's name at the source. */
+    original: string
+    effect: Effect
+    /** Which rule decided the effect. */
+    rule: string
+    approval: boolean
+    verify: boolean
+  }[]
+  /** Tools of the source that the agent does not get, each with the reason. */
+  leftOut: { original: string; why: string }[]
+}
+
 /** When calls of a tool need approval, and what happens if a request expires. */
 export interface ToolApproval {
   /** Whether this call needs it. */

@@ -31,6 +31,8 @@ import { CompactionDue, sizing } from './request-size.ts'
 import { mayRide, type RideRequest, rideReads, takesRides } from './riding-reads.ts'
 import { outputMissing } from './run-output.ts'
 import type { FoldedSession } from '../session-views.ts'
+import { withToolsNow } from '../tools-now.ts'
+import { unlessAborted } from '../../waiting/unless-aborted.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
 import { beginningOf } from '../../session/beginning.ts'
@@ -57,10 +59,10 @@ const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text
 const CONTEXT_STAYS =
   "A session's context never changes. Start another session with a context that matches, or recover this one once a worker's agent accepts it."
 
-async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job, view: FoldedSession): Promise<CallModelResult> {
+async function answer(needs: JobNeeds, declared: Agent, input: ModelCall, job: Job, view: FoldedSession): Promise<CallModelResult> {
   const { state, transcript, slices } = view
   const { metadata } = transcript.newestRun
-  const mismatch = await contextProblem(agent, state.context)
+  const mismatch = await contextProblem(declared, state.context)
   if (mismatch !== undefined) {
     const reason = `The session's context does not match the agent's schema: ${sentence(beginningOf(mismatch, 3_000))} ${CONTEXT_STAYS}`
     return { kind: 'failed', code: 'invalid_context', reason }
@@ -71,13 +73,14 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     return { kind: 'failed', code: 'no_progress', reason }
   }
   const { run, turn, deadline } = input
-  const place = { agent: agent.name, run, turn, context: state.context, metadata, tags: state.tags }
+  const place = { agent: declared.name, run, turn, context: state.context, metadata, tags: state.tags }
   const ctx = agentContext(needs, job.sessionId, place, slices)
   if (deadline.leftMs() <= 0) return deadlineExceeded(deadline)
   const { signal, end } = signalUntil(deadline, job.link.signal)
-  const isBudgeted = hasBudget(agent.limits) || hasBudget(agent.sessionLimits)
+  const isBudgeted = hasBudget(declared.limits) || hasBudget(declared.sessionLimits)
   let paid = isBudgeted && job.answer ? costOfAnswer(job.answer) : undefined
   try {
+    const agent = await unlessAborted(signal, withToolsNow(declared, ctx.log))
     const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, room: hookRoom(job.answer?.hooks), signal }
     const before = job.answer ? { runs: job.answer.hooks ?? [] } : await runHooksBefore(runner, view, turn)
     input.hooks.push(...before.runs)
@@ -110,7 +113,7 @@ async function answer(needs: JobNeeds, agent: Agent, input: ModelCall, job: Job,
     if (job.link.signal.aborted || error instanceof AttemptLost) return { kind: 'interrupted', ...defined({ spent }) }
     if (signal.aborted) return { ...deadlineExceeded(deadline), ...defined({ spent }) }
     if (error instanceof CompactionDue) return { kind: 'compact', ...error.tooLarge }
-    return afterFailure({ agent, worker: needs.worker, attempt: job.attempt, timeLeft: deadline.leftMs, spent }, error)
+    return afterFailure({ agent: declared, worker: needs.worker, attempt: job.attempt, timeLeft: deadline.leftMs, spent }, error)
   } finally {
     end()
   }

@@ -38,6 +38,9 @@ export async function renderPrompt(agent: Agent, { state }: Pick<FoldedSession, 
     }
     if (text.trim() !== '') texts.push(text.trim())
   }
+  const unavailable = agent.sources.filter((source) => source.problem() !== undefined).map(({ name }) => `"${name}"`)
+  if (unavailable.length > 0)
+    texts.push(`The tools of ${unavailable.join(', ')} are unavailable at the moment. If the request needs them, say so.`)
   const volatile = texts.length > 0 ? [HEADING, ...texts].join('\n\n') : ''
   const activeTools = agent.activeTools && namesOf(agent, await agent.activeTools(view(), ownContext(ctx)))
   const digest = shortHash(JSON.stringify([system, volatile, ...(activeTools ? [activeTools] : [])]))

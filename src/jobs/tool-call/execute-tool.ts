@@ -1,6 +1,5 @@
 // The job `executeTool`: enters a tool's body only as often as its effect allows, and reports the outcome.
 import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from '../../calls/activities.ts'
-import type { Agent } from '../../agent/agent.ts'
 import { isToolError } from '../../agent/errors.ts'
 import { nextDelayMs } from '../../agent/retry.ts'
 import type { Tool, ToolContext } from '../../agent/tool.ts'
@@ -18,6 +17,7 @@ import { outputProblem, withMismatchNote } from './output.ts'
 import { inputForModel, recordResult, type ResultStorage } from './record.ts'
 import { parseInput, resolveCall } from './resolve.ts'
 import { type JobWithSlices, slicesIfReadable } from '../slices.ts'
+import { toolForCall, withToolsNow } from '../tools-now.ts'
 import { defined } from '../../session/defined.ts'
 
 /** How long a result too large for history waits for the store; this is shorter than the grace period of an overdue attempt. */
@@ -26,13 +26,11 @@ const SHELVE_GRACE_MS = 3_000
 const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
 
 /** The tool that the call was resolved with; undefined if this build has a different tool by that name, or none. */
-function servedTool(needs: JobNeeds, input: ToolCallInput): { agent: Agent; tool: Tool } | undefined {
-  const agent = needs.agents.get(input.agent)
-  const tool = agent?.tools.get(input.resolution.tool)
-  if (!agent || !tool?.execute) return undefined
-  const { effect, schemaDigest } = input.resolution
-  if (tool.schemaDigest !== schemaDigest || isStricter(tool, effect)) return undefined
-  return { agent, tool }
+async function servedTool(needs: JobNeeds, { agent: name, resolution }: ToolCallInput): Promise<Tool | undefined> {
+  const { effect, schemaDigest } = resolution
+  const agent = needs.agents.get(name)
+  const isSame = (tool: Tool): boolean => tool.execute !== undefined && tool.schemaDigest === schemaDigest && !isStricter(tool, effect)
+  return agent && toolForCall(agent, resolution, needs.logger, isSame)
 }
 
 /** Whether this build's tool allows fewer repetitions than the call's resolution. */
@@ -47,14 +45,14 @@ export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolI
   if (input.executionId !== job.executionId) return { kind: 'interrupted', attempt: before, begun: false }
   const slices = await slicesIfReadable(needs, job, input)
   if (!slices) return { kind: 'not_begun', attempt: before }
-  const served = servedTool(needs, input)
+  const served = await servedTool(needs, input)
   if (!served) {
     const other = await otherResolution(needs, { ...job, slices }, input)
     if (input.untilServed && !other.resolution) throw notServed(needs.worker, `the tool "${input.resolution.tool}"`)
     return { kind: 'not_begun', attempt: before, ...other }
   }
   if (input.untilServed) return { kind: 'not_begun', attempt: before }
-  const { result } = await makeAttempt(needs, served.tool, input, { ...job, slices })
+  const { result } = await makeAttempt(needs, served, input, { ...job, slices })
   return result
 }
 
@@ -89,7 +87,8 @@ async function otherResolution(
   { sessionId, slices }: JobWithSlices,
   input: ExecuteToolInput,
 ): Promise<Partial<Pick<ExecuteToolResult & { kind: 'not_begun' }, 'resolution'>>> {
-  const agent = needs.agents.get(input.agent)
+  const served = needs.agents.get(input.agent)
+  const agent = served && (await withToolsNow(served, needs.logger))
   const { tool, index, generation } = input.resolution
   if (!agent?.tools.has(tool)) return {}
   const { run, intent, turn, keysOf } = input

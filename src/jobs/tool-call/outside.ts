@@ -1,5 +1,6 @@
 // The jobs `resolveTool` and `checkAnswer`, for calls that a person approves or a client answers.
 import type { CheckAnswerInput, CheckAnswerResult, ResolveToolInput, ResolveToolResult } from '../../calls/activities.ts'
+import type { Tool } from '../../agent/tool.ts'
 import { agentContext } from '../agent-context.ts'
 import { StaleWatermark } from '../../calls/errors.ts'
 import { NO_NOTES, toolContext } from './execute-tool.ts'
@@ -10,13 +11,15 @@ import { recordResult } from './record.ts'
 import { hasTool, parseInput, resolveCall } from './resolve.ts'
 import { hookRoom } from '../run-hooks.ts'
 import { readSlices } from '../slices.ts'
+import { toolNow, withToolsNow } from '../tools-now.ts'
 import { defined } from '../../session/defined.ts'
 
 /** How long a large answer waits for the store, while its sender waits. */
 const SHELVE_MS = 5_000
 /** Resolves a call with changed arguments, using this build's tool. */
 export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolInput): Promise<ResolveToolResult> {
-  const agent = needs.agents.get(input.agent)
+  const served = needs.agents.get(input.agent)
+  const agent = served && (await withToolsNow(served, needs.logger))
   if (!agent || !hasTool(agent, input.tool)) return { kind: 'not_served' }
   const { sessionId, executionId } = job
   const { epoch, watermark, origin, run, turn, index, generation, tool } = input
@@ -50,25 +53,35 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
 
 /** Checks a client's answer, or a result that a person states, against the tool's output schema. For an answer, makes its record. */
 export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerInput): Promise<CheckAnswerResult> {
-  const tool = needs.agents.get(input.agent)?.tools.get(input.resolution.tool)
+  const tool = await knownTool(needs, input)
   if (!tool) return { kind: 'not_served' }
   const message = await outputProblem(tool, input.result)
   if (message !== undefined) return { kind: 'does_not_fit', message }
   if (input.shapeOnly) return { kind: 'fits' }
   const { signal } = job.link
   const ctx = toolContext(needs, input, { ...job, slices: await readSlices(needs, job, input) }, signal, NO_NOTES)
-  const call = { tool, input: tool.toModel && (await argumentsOf(needs, job, input, ctx.callId)), result: input.result }
+  const call = { tool, input: tool.toModel && (await argumentsOf(needs, job, input, { tool, callId: ctx.callId })), result: input.result }
   const shelving = { values: needs.values, executionId: job.executionId, waitMs: SHELVE_MS, signal }
   return { kind: 'fits', ...(await recordResult(call, ctx, shelving)) }
 }
 
+/** The tool of the call; undefined if this build lacks it, or its source cannot be read now. */
+async function knownTool(needs: JobNeeds, { agent: name, resolution }: CheckAnswerInput): Promise<Tool | undefined> {
+  const agent = needs.agents.get(name)
+  return agent && (await toolNow(agent, resolution.tool, needs.logger).catch(() => undefined))
+}
+
 /** The call's arguments as its schema returns them. They are in the session's events: the job does not have them. */
-async function argumentsOf(needs: JobNeeds, job: Job, input: CheckAnswerInput, callId: string): Promise<unknown> {
-  const { epoch, watermark, origin, agent, resolution } = input
+async function argumentsOf(
+  needs: JobNeeds,
+  job: Job,
+  input: CheckAnswerInput,
+  { tool, callId }: { tool: Tool; callId: string },
+): Promise<unknown> {
+  const { epoch, watermark, origin } = input
   const target = { sessionId: job.sessionId, epoch, executionId: job.executionId, watermark, ...defined({ origin }) }
   const { state } = await needs.views.view(target, job.along)
   const raw = state.current?.calls.find((call) => call.callId === callId)?.input
-  const tool = needs.agents.get(agent)?.tools.get(resolution.tool)
-  const parsed = tool && raw !== undefined ? await parseInput(tool, raw) : undefined
+  const parsed = raw !== undefined ? await parseInput(tool, raw) : undefined
   return parsed && 'input' in parsed ? parsed.input : raw
 }

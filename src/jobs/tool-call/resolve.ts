@@ -15,6 +15,7 @@ import { numberText } from '../../session/number-text.ts'
 import { ownContext } from '../agent-context.ts'
 import { inTimeOrThrow } from '../../waiting/in-time.ts'
 import { resolveOutput } from '../model-call/run-output.ts'
+import { whyUnknown } from '../tools-now.ts'
 import { beginningOf } from '../../session/beginning.ts'
 import { approvalFailed } from '../../session/failed-checks.ts'
 
@@ -79,13 +80,14 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
   }
   if (!tool) {
     const named = cutText(call.tool, TEXT_BYTES.name)
+    const why = whyUnknown(agent, call.tool)
     const has = [...agent.tools.keys(), ...builtInNames(agent)].join(', ') || 'none'
     return {
       ...NOT_RUN,
       index,
       tool: named,
       inputDigest,
-      invalid: { code: 'unknown_tool', message: cutText(`There is no tool "${named}". The tools are: ${has}.`, MAX_TEXT_BYTES) },
+      invalid: { code: 'unknown_tool', message: cutText(why ?? `There is no tool "${named}". The tools are: ${has}.`, MAX_TEXT_BYTES) },
     }
   }
   const known = {

@@ -7,11 +7,13 @@ import { outputProblem, withMismatchNote } from './output.ts'
 import { inputForModel, recordResult } from './record.ts'
 import { parseInput } from './resolve.ts'
 import { slicesIfReadable } from '../slices.ts'
+import { toolNow } from '../tools-now.ts'
 
 /** Rethrows what `verify` throws, so that Temporal retries. */
 export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInput): Promise<VerifyToolResult> {
   // Any build that has the tool can verify, even with another schema, because `verify` is a read and its arguments are parsed below.
-  const tool = needs.agents.get(input.agent)?.tools.get(input.resolution.tool)
+  const agent = needs.agents.get(input.agent)
+  const tool = agent && (await toolNow(agent, input.resolution.tool, needs.logger))
   if (!tool) return { kind: 'not_begun' }
   const { verify } = tool
   if (!verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }

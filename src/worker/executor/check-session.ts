@@ -17,6 +17,8 @@ export async function checkSession(agents: ReadonlyMap<string, Agent>, session: 
   if (!agent) return [{ ...agentNotServed(name), agent: name }]
   const ofCalls = calls.map(async (call) => {
     const { callId, resolution } = call
+    // The tools of an MCP server are known only while it runs.
+    if (agent.sources.some((source) => source.owns(resolution.tool))) return []
     const found = await checkCall(agent.tools.get(resolution.tool), call)
     return found.map((one) => ({ ...one, agent: name, tool: resolution.tool, callId }))
   })

@@ -7,6 +7,7 @@ import { ignoreGroupSignals } from '../group-signals.ts'
 import { endWithParent } from '../parent-watch.ts'
 import { socketChannel } from '../channel.ts'
 import type { ExecutorProcessOptions, ExecutorToParent, FromExecutor, ParentToExecutor, ToExecutor } from '../protocol.ts'
+import { closeSources } from './close-sources.ts'
 import { startExecutor } from './executor.ts'
 import { loadWorkerModule } from './load-module.ts'
 import { folderOfMissing, reportLoadedFiles } from './loaded-files.ts'
@@ -47,6 +48,7 @@ async function main(id: number, module: string): Promise<void> {
   reportLoaded()
   void post({ pawl: 'loaded' })
   await shutdown
+  await closeSources(agents)
   await dispose().catch((err: unknown) => logger.error({ err }, 'the services could not be disposed of'))
   await lastLine
   await tellListeners()

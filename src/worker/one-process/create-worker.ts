@@ -9,6 +9,7 @@ import { claimStore } from '../orchestrator/claim-store.ts'
 import { loopback } from '../channel.ts'
 import type { checkCreate } from '../check-options.ts'
 import { checkAgents } from '../definition.ts'
+import { closeSources } from '../executor/close-sources.ts'
 import { startExecutor } from '../executor/executor.ts'
 import { makeServices } from '../executor/services.ts'
 import type { CreateWorkerOptions, PawlWorker } from '../options.ts'
@@ -68,6 +69,7 @@ async function assemble(options: CheckedCreateOptions, opened: Closers): Promise
   const { apiKey, ...where } = resolved ?? {}
   const { dispose, services } = await makeServices(options.services)
   opened.add(dispose)
+  opened.add(() => closeSources(agents))
   const sdk = installRuntime(logger)
   const namespace = options.namespace ?? resolved?.namespace ?? options.temporal?.namespace ?? resolveNamespace()
   const store = openStore({ ...storeOptions(options), namespace, logger, watch: 'always' })

@@ -1,15 +1,32 @@
 // Wraps a worker module's agents to observe, from within, the model's answers and each tool's execution.
 import type { Agent } from '../../../agent/agent.ts'
 import type { Model } from '../../../agent/model.ts'
-import type { AgentContext, Tool, ToolContext } from '../../../agent/tool.ts'
+import type { AgentContext, Tool, ToolContext, ToolSource } from '../../../agent/tool.ts'
 import { defined } from '../../../session/defined.ts'
 import type { MarkWriter } from '../marks.ts'
 import type { ResponseReports } from './answers.ts'
 
 /** The agent, observed. Its declarations stay the same, so the workflow and the resolution of calls see no difference. */
 export function observedAgent(agent: Agent, marks: MarkWriter, answers: ResponseReports): Agent {
-  const tools = new Map([...agent.tools].map(([name, tool]) => [name, observedTool(tool, marks, answers)]))
-  return { ...agent, tools, model: (ctx) => observedModel(agent.model, ctx, marks) }
+  const observe = (tool: Tool): Tool => observedTool(tool, marks, answers)
+  const tools = allObserved(agent.tools, observe)
+  const sources = agent.sources.map((source) => observedSource(source, observe))
+  return { ...agent, tools, sources, model: (ctx) => observedModel(agent.model, ctx, marks) }
+}
+
+function allObserved(tools: ReadonlyMap<string, Tool>, observe: (tool: Tool) => Tool): Map<string, Tool> {
+  return new Map([...tools].map(([name, tool]) => [name, observe(tool)]))
+}
+
+function observedSource(source: ToolSource, observe: (tool: Tool) => Tool): ToolSource {
+  return {
+    ...source,
+    tools: async (log) => allObserved(await source.tools(log), observe),
+    async find(name, log, how) {
+      const tool = await source.find(name, log, how)
+      return tool && observe(tool)
+    },
+  }
 }
 
 /** A member that budgets, compaction or the rate gate may need. */
