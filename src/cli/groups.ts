@@ -83,6 +83,7 @@ export const GROUPS: readonly Group[] = [
     heading: 'Deploy and maintain:',
     commands: {
       preflight: ['pawl preflight agents.ts'],
+      mcp: ['pawl mcp agents.ts', 'pawl mcp agents.ts --json'],
       'crash-test': ['pawl crash-test crash.ts'],
       migrate: ['pawl migrate --check', 'pawl migrate --app-role app'],
       rebuild: ['pawl rebuild customer-42'],

@@ -15,6 +15,7 @@ import { gatesCommand } from './commands/gates.ts'
 import { GOING_BACK } from './commands/going-back.ts'
 import { keysCommand } from './commands/keys.ts'
 import { LISTS } from './commands/lists.ts'
+import { mcpCommand } from './commands/mcp.ts'
 import { memoryCommand } from './commands/memory.ts'
 import { migrateCommand } from './commands/migrate.ts'
 import { planCommand } from './commands/plan.ts'
@@ -58,6 +59,7 @@ export function createProgram(): Command {
     chatCommand(),
     crashTestCommand(),
     preflightCommand(),
+    mcpCommand(),
     doctorCommand(),
     migrateCommand(),
     rebuildCommand(),

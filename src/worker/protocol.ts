@@ -1,5 +1,6 @@
 // Messages between an orchestrator and its executors over a local socket, between both and their parent, and in a preflight. Only types.
 import type { EarlierKeys, GateSlot, ReadTarget, ValueSource } from '../calls/reads.ts'
+import type { SourceReport } from '../agent/tool.ts'
 import type { CrossingError } from './errors.ts'
 import type { JobOrder, ModelAnswer, JobOutcome, SentAlong, TimedRequest } from '../calls/jobs.ts'
 import type { SliceSnapshot } from '../session/slices/slices.ts'
@@ -273,3 +274,9 @@ export interface ToChecker {
 export type FromChecker =
   | Extract<ExecutorToParent, { pawl: 'loaded' | 'start_failed' }>
   | { pawl: 'checked'; request: number; warnings: PreflightWarning[] }
+
+/** The tools of an agent's MCP server, or why they are unknown. */
+export type ListedSource = { agent: string } & (SourceReport | { source: string; problem: string })
+
+/** Messages from the process that lists MCP servers. */
+export type FromLister = Extract<ExecutorToParent, { pawl: 'start_failed' }> | { pawl: 'listed'; sources: ListedSource[] }

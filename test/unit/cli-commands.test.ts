@@ -23,6 +23,7 @@ const NO_SESSION = [
   'doctor',
   'gates',
   'keys',
+  'mcp',
   'preflight',
   'serve',
   'worker',

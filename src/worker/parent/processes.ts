@@ -29,6 +29,11 @@ export function forkChecker(module: string): ChildProcess {
   return forkScript('../executor/check-sessions', [module], typescriptLoader(module))
 }
 
+/** Starts the process that lists the MCP servers of a module's agents. @throws WorkerError `no_typescript_loader`. */
+export function forkLister(module: string): ChildProcess {
+  return forkScript('../executor/list-sources', [module], typescriptLoader(module))
+}
+
 /**
  * Standard output and error both go to the parent's standard error, because the parent's standard output may be data. The last pipe is for
  * `endWithParent`. Each process leads its own process group, so that Ctrl-C in a terminal reaches only the parent, and neither bodies nor
