@@ -20,7 +20,7 @@ const BOUNDARIES = {
   connect: { values: [], types: ['agent'], packages: ['@temporalio/worker', '@temporalio/core-bridge'] },
   models: { values: ['agent', 'options'], types: [], packages: ['@temporalio/*', 'pg'] },
   // Tools from elsewhere. The packages that they come from are the user's.
-  tools: { values: ['agent', 'options'], types: [], packages: ['@temporalio/*', 'pg', 'ai'] },
+  tools: { values: ['agent', 'options', 'waiting'], types: [], packages: ['@temporalio/*', 'pg', 'ai'] },
   // Of connect, what both it and the client say while they wait: nothing of Temporal.
   store: { values: ['connect', 'options', 'waiting'], types: ['agent'], packages: ['@temporalio/*'] },
   // Bounded waits, and work that is done concurrently.

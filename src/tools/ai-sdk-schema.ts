@@ -1,9 +1,9 @@
 // The schemas of AI SDK tools as Standard Schemas.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { z } from 'zod'
 import { DeclarationError } from '../agent/errors.ts'
 import { isSchema } from '../agent/schema.ts'
 import { isObject, type JsonObject } from '../session/json.ts'
+import { checkAgainst } from './json-schema.ts'
 
 /** What `jsonSchema()`, `zodSchema()` and `asSchema()` of the AI SDK return. */
 interface AiSdkSchema {
@@ -49,6 +49,7 @@ function wrapped(schema: AiSdkSchema, what: string): StandardSchemaV1 {
     throw new DeclarationError('no_json_schema', `The JSON Schema of ${lowered(what)} ${why}. Pass jsonSchema(await …), with an object.`)
   }
   const form = (): Record<string, unknown> => jsonSchema
+  // Without a `validate`, the AI SDK checks nothing.
   const check = schema.validate ? ownCheck(schema) : checkAgainst(jsonSchema as JsonObject)
   const props = { version: 1, vendor: 'ai-sdk', validate: check, jsonSchema: { input: form, output: form } } as const
   return { '~standard': props } as StandardSchemaV1
@@ -65,47 +66,4 @@ function ownCheck(schema: AiSdkSchema): Check {
     const { issues } = checked.error as Error & { issues?: StandardSchemaV1.Issue[] }
     return { issues: Array.isArray(issues) ? issues : [{ message: checked.error.message }] }
   }
-}
-
-/**
- * The check of a JSON Schema without a `validate` of its own: a value that does not match has issues, any other passes unchanged. The AI SDK
- * checks nothing here. A schema with keywords that zod does not know (`not`, `if`) is not checked here, either.
- */
-function checkAgainst(jsonSchema: JsonObject): Check {
-  let checker: z.ZodType | undefined
-  let isRead = false
-  return (value) => {
-    if (!isRead) {
-      checker = readable(jsonSchema)
-      isRead = true
-    }
-    const issues = checker?.safeParse(value).error?.issues
-    return issues ? { issues } : { value }
-  }
-}
-
-function readable(jsonSchema: JsonObject): z.ZodType | undefined {
-  try {
-    return z.fromJSONSchema(withoutFormats(jsonSchema) as z.core.JSONSchema.JSONSchema, { registry: z.registry() })
-  } catch {
-    return undefined
-  }
-}
-
-/** Keywords whose members are named by the schema's author, not by JSON Schema. */
-const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas'])
-
-/** In JSON Schema, a `format` is a comment, which zod would enforce. */
-function withoutFormats(schema: unknown, isNamed = false): unknown {
-  if (Array.isArray(schema)) return schema.map((part) => withoutFormats(part))
-  if (!isObject(schema)) return schema
-  const kept = Object.entries(schema).filter(([name]) => isNamed || name !== 'format')
-  return Object.fromEntries(
-    kept.map(([name, part]) => [name, isData(name, isNamed) ? part : withoutFormats(part, !isNamed && NAMED.has(name))]),
-  )
-}
-
-/** Whether the keyword's value is data rather than a schema. */
-function isData(name: string, isNamed: boolean): boolean {
-  return !isNamed && ['const', 'enum', 'default', 'examples'].includes(name)
 }

@@ -1,2 +1,3 @@
 // `pawl/tools`: tools that were not declared with `defineTool`.
 export { fromAiSdk } from './from-ai-sdk.ts'
+export { mcp } from './mcp/mcp.ts'

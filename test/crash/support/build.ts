@@ -8,8 +8,13 @@ import { build } from 'esbuild'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** The packages that fixtures import, and where they are. */
-const BESIDE = { zod: 'node_modules', ai: 'test/ai-sdk-7/node_modules', '@ai-sdk': 'test/ai-sdk-7/node_modules' }
-const SCRIPTS = ['agents', 'held-start', 'payers', 'run-worker', 'supervise'] as const
+const BESIDE = {
+  zod: 'node_modules',
+  '@modelcontextprotocol': 'node_modules',
+  ai: 'test/ai-sdk-7/node_modules',
+  '@ai-sdk': 'test/ai-sdk-7/node_modules',
+}
+const SCRIPTS = ['agents', 'held-start', 'mcp-agents', 'mcp-server', 'payers', 'run-worker', 'supervise'] as const
 
 /** Compiled modules, by the names of their files. */
 export interface Compiled<Name extends string = string> {

@@ -1,0 +1,200 @@
+// How an MCP server's tools become tools of pawl: names, effects, results, errors and options.
+import { describe, expect, it } from 'vitest'
+import { DeclarationError, ToolError } from '../../../src/agent/errors.ts'
+import { effectOf } from '../../../src/tools/mcp/effects.ts'
+import { AnswerTooLarge, RedirectRefused, STREAM_ENDED, toolErrorOf } from '../../../src/tools/mcp/errors.ts'
+import { entryFor, matches, toolNameOf } from '../../../src/tools/mcp/names.ts'
+import { type EffectRule, rulesOf } from '../../../src/tools/mcp/options.ts'
+import { contentOf, errorTextOf, resultOf } from '../../../src/tools/mcp/result.ts'
+import { imageBlock } from '../../support/images.ts'
+
+const HTTP = { type: 'http', url: 'http://127.0.0.1:1/mcp' } as const
+
+describe('names of MCP tools', () => {
+  it('a tool is named after its server and itself', () => {
+    expect(toolNameOf('shop', 'find_order')).toBe('shop__find_order')
+  })
+
+  it('a name that providers refuse gets accepted characters and a hash, so that different tools stay apart', () => {
+    const names = ['orders/find.by id', 'orders_find.by id', 'x'.repeat(80), 'x'.repeat(81)].map((tool) => toolNameOf('shop', tool))
+    for (const name of names) expect(name).toMatch(/^shop__[A-Za-z0-9_-]{1,58}$/)
+    expect(new Set(names).size).toBe(names.length)
+    expect(toolNameOf('shop', 'x'.repeat(80))).toBe(names[2])
+  })
+
+  it('a pattern stands for any characters, and a full name takes precedence over patterns in their order', () => {
+    expect(matches('get_*', 'get_refund')).toBe(true)
+    expect(matches('get_*', 'forget_refund')).toBe(false)
+    expect(matches('*.read', 'orders.read')).toBe(true)
+    expect(matches('*.read', 'orders-read')).toBe(false)
+    expect(entryFor({ '*': 1, 'get_*': 2, get_refund: 3 }, 'get_refund')).toEqual({ pattern: 'get_refund', value: 3 })
+    expect(entryFor({ 'get_*': 2, '*': 1 }, 'get_order')).toEqual({ pattern: 'get_*', value: 2 })
+    expect(entryFor({ 'get_*': 2 }, 'constructor')).toBeUndefined()
+  })
+})
+
+describe('effects of MCP tools', () => {
+  const tool = (annotations?: { readOnlyHint?: boolean; idempotentHint?: boolean }) => ({ name: 'it', inputSchema: {}, annotations })
+  const ruled = (effects: Record<string, EffectRule>, annotations?: Parameters<typeof tool>[0]) => effectOf({ effects }, tool(annotations))
+
+  it('a tool that no rule names is external and needs approval', () => {
+    expect(ruled({ other: 'read' }, { readOnlyHint: true })).toEqual({ effect: 'external', rule: 'no rule', options: { approval: true } })
+  })
+
+  it('a rule decides the effect, and may have further options', () => {
+    expect(ruled({ it: 'idempotent' })).toEqual({ effect: 'idempotent', rule: 'effects: it', options: {} })
+    const rule = { effect: 'external', timeout: '5m', onUnknown: 'tell_model' } as const
+    expect(ruled({ 'i*': rule })).toEqual({ effect: 'external', rule: 'effects: i*', options: { timeout: '5m', onUnknown: 'tell_model' } })
+  })
+
+  it.each([
+    [{ readOnlyHint: true }, 'read', 'annotations: readOnlyHint', {}],
+    [{ readOnlyHint: false, idempotentHint: true }, 'idempotent', 'annotations: idempotentHint', {}],
+    [{ readOnlyHint: false }, 'external', 'annotations: no hint is true', {}],
+    [undefined, 'external', 'annotations: none', { approval: true }],
+  ] as const)('annotations %j make a tool of a trusted server %s', (annotations, effect, rule, options) => {
+    expect(ruled({ '*': 'annotations' }, annotations)).toEqual({ effect, rule, options })
+  })
+})
+
+describe('results of MCP tools', () => {
+  it('several texts are one text for the model', () => {
+    expect(
+      contentOf(
+        resultOf({
+          content: [
+            { type: 'text', text: 'a' },
+            { type: 'text', text: ' ' },
+            { type: 'text', text: 'b' },
+          ],
+        }),
+      ),
+    ).toBe('a\nb')
+  })
+
+  it('the model sees images, embedded texts and links, and a note in place of other parts', () => {
+    const { data } = imageBlock().source as { data: string }
+    const content = [
+      { type: 'image', data, mimeType: 'image/png' },
+      { type: 'resource', resource: { uri: 'file:///b', text: 'the text' } },
+      { type: 'resource_link', uri: 'file:///a', name: 'a' },
+      { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' },
+      { type: 'hologram' },
+    ]
+    expect(contentOf(resultOf({ content }))).toEqual([
+      { type: 'image', source: { type: 'base64', media_type: 'image/png', data } },
+      { type: 'text', text: '[Resource: file:///b]\nthe text' },
+      { type: 'text', text: '[Resource: a, file:///a]' },
+      { type: 'text', text: '[Left out: audio, audio/wav, only text and images can be shown here]' },
+      { type: 'text', text: '[Left out: hologram, only text and images can be shown here]' },
+    ])
+  })
+
+  it('the model sees structured content if there is no other', () => {
+    expect(contentOf(resultOf({ content: [], structuredContent: { n: 1 } }))).toBe('{"n":1}')
+    expect(contentOf(resultOf({ content: [{ type: 'text', text: 'one' }], structuredContent: { n: 1 } }))).toBe('one')
+    expect(contentOf({ found: true })).toBe('{"found":true}')
+    expect(contentOf('found')).toBe('found')
+  })
+
+  it('an error result without a text still says that it is an error', () => {
+    expect(errorTextOf(resultOf({ content: [] }))).toBe('The tool reports an error without a message.')
+  })
+})
+
+describe('failed requests to MCP servers', () => {
+  const told = (error: unknown) => {
+    const { code, retryable, happened, message } = toolErrorOf('shop', error)
+    return { code, retryable, happened, message }
+  }
+  const coded = (code: number | string, more: object = {}) => Object.assign(new Error('why'), { code, ...more })
+
+  it.each([-32_601, -32_602, -32_020])('JSON-RPC error %i means that nothing has begun, and another attempt would fail like it', (code) => {
+    expect(told(coded(code))).toMatchObject({ code: 'mcp_refused', retryable: false, happened: false })
+  })
+
+  it.each([401, 403, 404, 405, 413, 415, 429])('HTTP status %i means that nothing has begun', (status) => {
+    expect(told(coded('CLIENT_HTTP', { status }))).toMatchObject({ code: 'mcp_refused', retryable: status === 429, happened: false })
+  })
+
+  it.each(['ECONNREFUSED', 'ENOTFOUND', 'NOT_CONNECTED'])('without a connection (%s) nothing has begun, and pawl retries', (code) => {
+    const error = new TypeError('fetch failed', { cause: coded(code) })
+    expect(told(error)).toMatchObject({
+      code: 'mcp_unavailable',
+      retryable: true,
+      happened: false,
+      message: expect.stringContaining('why'),
+    })
+  })
+
+  it.each([
+    ['another JSON-RPC error', coded(-32_603)],
+    ['HTTP status 500', coded('CLIENT_HTTP', { status: 500 })],
+    ['a connection that ended', coded('CONNECTION_CLOSED')],
+    ['a stream that ended', coded(STREAM_ENDED)],
+    ['a reset connection', new TypeError('fetch failed', { cause: coded('ECONNRESET') })],
+    ['a thrown text', 'why'],
+  ])('%s leaves open whether the call happened, and pawl retries what it may repeat', (_, error) => {
+    expect(told(error)).toMatchObject({
+      code: 'mcp_call_failed',
+      retryable: true,
+      happened: undefined,
+      message: expect.stringContaining('shop'),
+    })
+  })
+
+  it('a redirect elsewhere was not followed, so nothing has begun', () => {
+    expect(told(new RedirectRefused('it redirects'))).toMatchObject({ code: 'mcp_refused', retryable: false, happened: false })
+  })
+
+  it('an answer that is too large, or asks for input, is not requested again', () => {
+    expect(told(new AnswerTooLarge(1_000))).toMatchObject({ code: 'mcp_result_too_large', retryable: false, happened: undefined })
+    expect(told(coded('UNSUPPORTED_RESULT_TYPE'))).toMatchObject({ code: 'mcp_input_required', retryable: false, happened: undefined })
+  })
+
+  it("a server's long text is cut", () => {
+    expect(told(new Error('x'.repeat(100_000))).message.length).toBeLessThan(3_000)
+  })
+})
+
+describe('options of mcp()', () => {
+  const refusal = (options: unknown): string => {
+    try {
+      rulesOf(options)
+    } catch (error) {
+      expect(error).toBeInstanceOf(DeclarationError)
+      expect((error as DeclarationError).code).toBe('invalid_mcp_server')
+      return (error as Error).message
+    }
+    return expect.unreachable('it was accepted')
+  }
+
+  it('a name and a transport are enough', () => {
+    expect(rulesOf({ name: 'shop', transport: HTTP })).toMatchObject({
+      effects: {},
+      allow: ['*'],
+      block: [],
+      timeoutMs: 60_000,
+      listMs: 30_000,
+    })
+    expect(rulesOf({ name: 'shop', transport: HTTP, effects: 'annotations' }).effects).toEqual({ '*': 'annotations' })
+  })
+
+  it.each([
+    [{ transport: HTTP }, '`name` is required'],
+    [{ name: 'my_shop', transport: HTTP }, '1 to 32 characters of [A-Za-z0-9-]'],
+    [{ name: 'shop' }, '`transport` is required'],
+    [{ name: 'shop', transport: { type: 'http', url: 'ftp://a' } }, 'an http(s) URL'],
+    [{ name: 'shop', transport: { type: 'stdio', command: '' } }, '`transport.command`'],
+    [{ name: 'shop', transport: HTTP, effects: { a: 'write' } }, "'read', 'idempotent', 'external', 'annotations'"],
+    [{ name: 'shop', transport: HTTP, verify: { a: { tool: 'b' } } }, '`verify.a.input` is required'],
+    [{ name: 'shop', transport: HTTP, effect: 'read' }, 'did you mean effects?'],
+  ])('%j is refused', (options, message) => {
+    expect(refusal(options)).toContain(message)
+  })
+})
+
+it('an error that a tool threw is kept', () => {
+  const error = new ToolError('no', { code: 'own' })
+  expect(toolErrorOf('shop', error)).toBe(error)
+})
