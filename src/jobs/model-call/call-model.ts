@@ -68,7 +68,7 @@ async function answer(needs: JobNeeds, declared: Agent, input: ModelCall, job: J
     return { kind: 'failed', code: 'invalid_context', reason }
   }
   const repeats = job.answer ? undefined : newestRepeats(transcript)
-  if (repeats && repeats.count >= (agent.limits.maxRepeats ?? Infinity)) {
+  if (repeats && repeats.count >= (declared.limits.maxRepeats ?? Infinity)) {
     const reason = `The run made the same call of ${repeats.tool} ${numberText(repeats.count)} times in a row, each with the same result (limits.maxRepeats).`
     return { kind: 'failed', code: 'no_progress', reason }
   }

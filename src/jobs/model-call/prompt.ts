@@ -48,13 +48,15 @@ export async function renderPrompt(agent: Agent, { state }: Pick<FoldedSession, 
 }
 
 /** The selected tools in the order of their declaration, so that equal selections are equal requests. */
-function namesOf({ name: agent, tools }: Agent, selected: unknown): string[] {
+function namesOf({ name: agent, tools, sources }: Agent, selected: unknown): string[] {
   if (!Array.isArray(selected)) {
     throw new TypeError(
       `activeTools of agent "${agent}" returned ${selected === null ? 'null' : `a value of type ${typeof selected}`}: return a list of names.`,
     )
   }
-  const unknown: unknown = selected.find((name) => !tools.has(name as string))
+  // A tool of a server that cannot be read is not there now.
+  const mayExist = (name: string): boolean => tools.has(name) || sources.some((source) => source.owns(name))
+  const unknown: unknown = selected.find((name) => typeof name !== 'string' || !mayExist(name))
   if (unknown !== undefined) {
     throw new TypeError(
       `activeTools of agent "${agent}" returned ${JSON.stringify(unknown)}, but its tools are: ${[...tools.keys()].join(', ') || 'none'}.`,
