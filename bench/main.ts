@@ -14,6 +14,7 @@ const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<vo
   flushes: () => import('./flushes.ts'),
   stream: () => import('./stream.ts'),
   actions: () => import('./actions.ts'),
+  peers: () => import('./peers.ts'),
 }
 
 // The measured code must not print.

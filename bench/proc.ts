@@ -52,19 +52,27 @@ function portOf(address: string): number {
 
 /** Milliseconds of CPU of this process and its descendants, by their role. */
 export async function cpuByPart(): Promise<Map<string, number>> {
+  const parts = new Map<string, number>()
+  for (const pid of [process.pid, ...(await descendantsOf(process.pid))]) {
+    const part = pid === process.pid ? 'client' : partOf(await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''))
+    parts.set(part, (parts.get(part) ?? 0) + (await cpuMsOf(pid).catch(() => 0)))
+  }
+  return parts
+}
+
+/** The processes that a process has started, those that they have started, and so on. */
+export async function descendantsOf(ancestor: number): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^[0-9]+$/.test(name)).map(Number)
   const parents = new Map<number, number>()
   for (const pid of pids) {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
     parents.set(pid, Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]))
   }
-  const isOurs = (pid: number | undefined): boolean => pid === process.pid || (pid !== undefined && pid > 1 && isOurs(parents.get(pid)))
-  const parts = new Map<string, number>()
-  for (const pid of pids.filter(isOurs)) {
-    const part = pid === process.pid ? 'client' : partOf(await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''))
-    parts.set(part, (parts.get(part) ?? 0) + (await cpuMsOf(pid).catch(() => 0)))
+  const isBelow = (pid: number): boolean => {
+    const parent = parents.get(pid)
+    return parent !== undefined && parent > 1 && (parent === ancestor || isBelow(parent))
   }
-  return parts
+  return pids.filter(isBelow)
 }
 
 function partOf(commandLine: string): string {

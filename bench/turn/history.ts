@@ -64,6 +64,11 @@ export async function historyLengthOf(client: Client, workflowId: string): Promi
   return (await chainOf(client, workflowId)).length
 }
 
+/** How many bytes of history a chain of executions has. */
+export async function historyBytesOf(client: Client, workflowId: string): Promise<number> {
+  return (await chainOf(client, workflowId)).reduce((sum, event) => sum + HistoryEvent.encode(event).finish().length, 0)
+}
+
 /** All events of a chain of executions, the oldest first. */
 async function chainOf(client: Client, workflowId: string): Promise<Event[]> {
   const executions: Event[][] = []
