@@ -2,8 +2,7 @@
 // messages: `full` stores all of them at each step, `delta` what each step adds.
 import { AIMessage } from '@langchain/core/messages'
 import { tool } from '@langchain/core/tools'
-import { Annotation, END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
-import { DeltaChannel, messagesDeltaReducer } from '@langchain/langgraph'
+import { END, MessagesDeltaValue, MessagesValue, START, StateGraph, StateSchema } from '@langchain/langgraph'
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres'
 import { ToolNode } from '@langchain/langgraph/prebuilt'
 import { z } from 'zod'
@@ -24,8 +23,7 @@ function model({ messages }) {
   return { messages: [new AIMessage({ id: `ai_${turn}`, content: '', tool_calls: calls })] }
 }
 
-const State =
-  channel === 'delta' ? Annotation.Root({ messages: () => new DeltaChannel(messagesDeltaReducer) }) : MessagesAnnotation
+const State = new StateSchema({ messages: channel === 'delta' ? MessagesDeltaValue : MessagesValue })
 const checkpointer = PostgresSaver.fromConnString(setting.databaseUrl)
 await checkpointer.setup()
 const graph = new StateGraph(State)

@@ -9,7 +9,7 @@ const tool = defineTool({
   description: 'Answers with filler text.',
   input: z.object({ id: z.string(), turn: z.number(), hold: z.boolean() }),
   effect: setting.variant,
-  timeout: '15 minutes',
+  timeout: '15m',
   execute: (input) => fill(input),
   ...(setting.variant === 'external' && {
     verify: (input) => (hasHappened(input) ? { happened: true, result: text() } : { happened: false }),

@@ -13,7 +13,7 @@ const pawl = await Pawl.connect(shared)
 await serve(
   async (conversation) => {
     const session = pawl.session(conversation.id, { agent: 'bench' })
-    await (await session.send(JSON.stringify(conversation))).result({ timeout: '10 minutes' })
+    await (await session.send(JSON.stringify(conversation))).result({ timeout: '10m' })
     return { workflowId: `pawl:${session.id}` }
   },
   async () => {
