@@ -9,7 +9,8 @@ const tool = defineTool({
   description: 'Answers with filler text.',
   input: z.object({ id: z.string(), turn: z.number(), hold: z.boolean() }),
   effect: setting.variant,
-  timeout: '15m',
+  // After the death of a whole worker, an external call is verified once this time is over.
+  timeout: '10s',
   execute: (input) => fill(input),
   ...(setting.variant === 'external' && {
     verify: (input) => (hasHappened(input) ? { happened: true, result: text() } : { happened: false }),

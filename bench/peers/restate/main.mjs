@@ -37,12 +37,13 @@ function answer(messages, turn) {
 
 await restate.serve({ services: [service], port })
 if (!setting.resume) await register()
-const client = clients.connect({ url: `http://127.0.0.1:${ingress}` }).serviceSendClient(service)
+const client = clients.connect({ url: `http://127.0.0.1:${ingress}` })
 
 await serve(
   async (said) => {
-    const sent = await client.conversation(said)
-    await clients.connect({ url: `http://127.0.0.1:${ingress}` }).result(sent)
+    // A result can be fetched only by whoever has sent a key.
+    const sent = await client.serviceSendClient(service).conversation(said, clients.rpc.sendOpts({ idempotencyKey: said.id }))
+    await client.result(sent)
     return { stored: await storedBytes(sent.invocationId) }
   },
   async () => {},
