@@ -12,7 +12,7 @@ const SETTLE_MS = 1_500
 const KILLED = { turns: 10, hold: 5 }
 const INTO_TOOL_MS = 500
 /** How long a peer has to resume after a kill. */
-export const RESUMES_WITHIN_MS = 180_000
+export const RESUMES_WITHIN_MS = 90_000
 /** The turns whose median stands for an early turn, and how many for the last one. */
 const EARLY = [6, 15] as const
 const LAST = 10

@@ -46,7 +46,10 @@ export async function fill({ id, turn, hold }) {
 export const hasHappened = ({ id, turn }) => effectsOf(id, turn) > 0
 
 /** What the tool answers. */
-export const text = () => randomBytes(Math.ceil((setting.resultBytes * 3) / 4)).toString('base64').slice(0, setting.resultBytes)
+export const text = () =>
+  randomBytes(Math.ceil((setting.resultBytes * 3) / 4))
+    .toString('base64')
+    .slice(0, setting.resultBytes)
 
 /** The conversation is over, and all of it is stored. Only peers that store it after the last model call has begun need it. */
 export const settled = (id) => mark(id, 0, 'settled')

@@ -60,7 +60,7 @@ export function jsonLine({ date, servers, outcomes }: Run): string {
 
 function cellsOf(outcome: Outcome, count: number): string[] {
   const { title } = outcome.row
-  if ('failed' in outcome) return [title, `not measured: ${firstLineOf(outcome.failed)}`, ...Array<string>(count - 2).fill('')]
+  if ('failed' in outcome) return [title, `not measured: ${errorIn(outcome.failed)}`, ...Array<string>(count - 2).fill('')]
   const { msPerTurn, ratio, growth, bytes, kills, toolKills } = outcome.measured
   const both = (cell: (all: readonly Kill[]) => string) =>
     toolKills.length === 0 ? cell(kills) : `${cell(kills)}; ${cell(toolKills)} if only the tool's process dies`
@@ -93,4 +93,8 @@ function effectsOf(kills: readonly Kill[]): string {
   return again === 0 ? times : `${times}; ${again} finished calls ran again`
 }
 
-const firstLineOf = (text: string): string => (text.split('\n')[0] ?? '').replaceAll('|', '/')
+/** The line of a program's last words that names the error. */
+function errorIn(text: string): string {
+  const all = text.split('\n')
+  return (all.find((line) => /^\w*Error\b/.test(line)) ?? all[0] ?? '').trim().replaceAll('|', '/')
+}

@@ -116,6 +116,10 @@ export const ROWS: readonly Row[] = [
     settings: 'Postgres world, server built by Nitro; a step per call, with the messages as its argument',
     recovery: '`world.start()` when the server starts',
   },
-  flue('ordinary', 'SQLite in a file: its Postgres adapter for version 2 does not install here', 'nothing; the model is told that the outcome is unknown'),
+  flue(
+    'ordinary',
+    'SQLite in a file: its Postgres adapter for version 2 does not install here',
+    'nothing; the model is told that the outcome is unknown',
+  ),
   flue('durable', 'the same; the tool is `durable`, and has one `step.do`', 'nothing, except `step.do` in the tool'),
 ]

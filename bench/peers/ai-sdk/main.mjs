@@ -31,7 +31,12 @@ const model = {
     }
   },
 }
-const modelProvider = { specificationVersion: 'v4', languageModel: () => model, embeddingModel: () => undefined, imageModel: () => undefined }
+const modelProvider = {
+  specificationVersion: 'v4',
+  languageModel: () => model,
+  embeddingModel: () => undefined,
+  imageModel: () => undefined,
+}
 
 const activities = {
   async fill(input) {

@@ -1,7 +1,7 @@
 // The server that Nitro has built, with the Postgres world, and a client in the same program.
 import { spawnSync } from 'node:child_process'
-import { createRequire } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { serve, setting } from '../program.mjs'
 
 const [port] = setting.ports
@@ -14,8 +14,10 @@ Object.assign(process.env, {
   HOST: '127.0.0.1',
   NODE_ENV: 'production',
 })
+// The server looks for its world from here.
+process.chdir(fileURLToPath(new URL('.', import.meta.url)))
 if (!setting.resume) {
-  const setup = createRequire(import.meta.url).resolve('@workflow/world-postgres/package.json').replace('package.json', 'bin/setup.js')
+  const setup = fileURLToPath(new URL('node_modules/@workflow/world-postgres/bin/setup.js', import.meta.url))
   const { status, stderr } = spawnSync(process.execPath, [setup], { encoding: 'utf8' })
   if (status !== 0) throw new Error(`The tables were not created: ${stderr}`)
 }
