@@ -41,8 +41,8 @@ export function startProgram(node: string, peer: string, script: 'main' | 'servi
   })
   const exited = once(child, 'exit')
   const errors = tailOf(child)
-  const ended = exited.then(([code, signal]: unknown[]): never => {
-    throw new Error(`Its program ended (${signal ?? `exit code ${code}`}): ${errors()}`)
+  const ended = exited.then((): never => {
+    throw new Error(`Its program ended (${child.signalCode ?? `exit code ${child.exitCode}`}): ${errors()}`)
   })
   // Nobody may be waiting for it.
   ended.catch(() => {})

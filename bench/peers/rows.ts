@@ -64,9 +64,9 @@ export const ROWS: readonly Row[] = [
     settings: `two activities whose inputs are references, no transcript; ${HEARTBEATS}`,
     recovery: SEND_HEARTBEATS,
   },
-  pawl('read', 'supervised, two executors, defaults; the call rides on the model call'),
-  pawl('idempotent', 'supervised, two executors, defaults'),
-  pawl('external', 'supervised, two executors, defaults; `verify` asks whether it happened'),
+  pawl('read', 'supervised, two executors, tool timeout 10 s; the call rides on the model call'),
+  pawl('idempotent', 'supervised, two executors, tool timeout 10 s'),
+  pawl('external', 'the same; `verify` asks whether the effect happened'),
   {
     peer: 'ai-sdk',
     title: 'Temporal AI SDK plugin',
