@@ -11,7 +11,7 @@ import { readPeersOptions, type PeersOptions } from './peers/options.ts'
 import { plot } from './peers/plot.ts'
 import { freePorts } from './peers/ports.ts'
 import { hasService, type Program, startProgram } from './peers/program.ts'
-import { jsonLine, type Outcome, report, type Run } from './peers/report.ts'
+import { jsonLine, lineOf, type Outcome, report, type Run } from './peers/report.ts'
 import { type Row, ROWS } from './peers/rows.ts'
 import { serverVersions } from './peers/servers.ts'
 import type { Conversation, Setting } from './peers/setting.ts'
@@ -45,7 +45,7 @@ export async function run(args: string[]): Promise<void> {
     for (const row of options.rows) {
       say(`${row.title} …`)
       const outcome = await outcomeOf(bench, row)
-      if ('failed' in outcome) say(`${row.title}: ${outcome.failed}`)
+      say('failed' in outcome ? `${row.title}: ${outcome.failed}` : lineOf(outcome))
       outcomes.push(outcome)
     }
     return { date: new Date().toISOString().slice(0, 10), servers: await serverVersions(bench), options }

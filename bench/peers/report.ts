@@ -5,6 +5,8 @@ import { type Kill, type Measured, RESUMES_WITHIN_MS } from './measure.ts'
 import type { PeersOptions } from './options.ts'
 import type { Row } from './rows.ts'
 
+const COLUMNS = 8
+
 /** A row, measured, or the reason why it could not be. */
 export type Outcome = { row: Row; versions: string[] } & ({ measured: Measured } | { failed: string })
 
@@ -31,8 +33,8 @@ export function report(run: Run): string {
   ]
   return [
     `| ${heads.join(' | ')} |`,
-    `|${'---|'.repeat(heads.length)}`,
-    ...run.outcomes.map((outcome) => `| ${cellsOf(outcome, heads.length).join(' | ')} |`),
+    `|${'---|'.repeat(COLUMNS)}`,
+    ...run.outcomes.map(lineOf),
     '',
     circumstancesOf(run),
     '',
@@ -41,6 +43,9 @@ export function report(run: Run): string {
     ...run.outcomes.map(({ row, versions }) => `| ${row.title} | ${versions.join(', ')} | ${row.settings} | ${row.recovery} |`),
   ].join('\n')
 }
+
+/** The table's line for a row. */
+export const lineOf = (outcome: Outcome): string => `| ${cellsOf(outcome).join(' | ')} |`
 
 /** One sentence: when and with what. */
 export function circumstancesOf({ date, servers, options }: Run): string {
@@ -58,9 +63,9 @@ export function jsonLine({ date, servers, outcomes }: Run): string {
   return JSON.stringify({ bench: 'peers', date, servers, rows })
 }
 
-function cellsOf(outcome: Outcome, count: number): string[] {
+function cellsOf(outcome: Outcome): string[] {
   const { title } = outcome.row
-  if ('failed' in outcome) return [title, `not measured: ${errorIn(outcome.failed)}`, ...Array<string>(count - 2).fill('')]
+  if ('failed' in outcome) return [title, `not measured: ${errorIn(outcome.failed)}`, ...Array<string>(COLUMNS - 2).fill('')]
   const { msPerTurn, ratio, growth, bytes, kills, toolKills } = outcome.measured
   const both = (cell: (all: readonly Kill[]) => string) =>
     toolKills.length === 0 ? cell(kills) : `${cell(kills)}; ${cell(toolKills)} if only the tool's process dies`
