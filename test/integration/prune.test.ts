@@ -410,6 +410,30 @@ describe('what is said about a pruned session', () => {
   })
 })
 
+describe('a large message that waits for a worker', () => {
+  it.each([
+    ['of an open session', false],
+    ['of a session that is pruned meanwhile', true],
+  ])('a large message %s is whole when a worker starts, however long it has waited', async (_, isClosed) => {
+    const played = await talked(BIG, 'two')
+    const { id, session, requests } = played
+    if (isClosed) await close(played)
+    else {
+      await session.rollback({ run: 1 })
+      await until('what it left is in the archive', async () => (await schema.counts(id)).archived_messages)
+    }
+    await worker.stop()
+    const run = await session.send(`${BIG}!`)
+    await schema.age([id], 100)
+    await schema.query(`update {schema}.archived_messages set archived_at = now() - interval '366 days' where session_id = $1`, [id])
+    await schema.query(`update {schema}.blobs set created_at = created_at - interval '3 days' where session_id = $1`, [id])
+    await here.pawl.prune({ olderThan: '90d', archiveRetention: '365d' })
+    worker = await here.startWorker({ agents: [player.agent] })
+    await run.result({ timeout: 30_000 })
+    expect(saidIn(requests.at(-1)!).at(-1)).toBe(`${BIG}!`)
+  })
+})
+
 describe('pruning with', () => {
   it.each([
     [{ olderThan: 'yesterday' }, /`olderThan` must be .*, not "yesterday"/],

@@ -60,7 +60,9 @@ export function liveReader(database: Queryable, schema: PostgresSchema): (sessio
 
 async function readLive(database: Queryable, schema: PostgresSchema, looks: readonly Look[]): Promise<LiveSession[]> {
   const rows = await database.query(
-    `select look.n, look.session_id, session.flushed_seq, session.status,
+    `select look.n, look.session_id, session.status,
+            case when session.flushed_seq > session.origin_seq and session.erased_at is null
+              and (session.pruned_at < session.updated_at) is not false then session.flushed_seq else 0 end as head,
             part.seq, part.attempt, part.begun_at, part.until, part.from_position, part.run, part.turn, part.pieces
      from unnest($1::text[], $2::bigint[], $3::integer[], $4::bigint[], $5::integer[]) with ordinality
        as look (session_id, seq, attempt, begun_at, until, n)
