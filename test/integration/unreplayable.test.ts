@@ -204,6 +204,8 @@ it.each([{ session: 'running' }, { session: 'paused' }])(
     const played = player.play(here.pawl, { model: inOrder([use('pay', 'rent')], 'paid'), pay })
     const sent = await played.session.send('one')
     await body.reached
+    // With a call that is not stored, the session would wait for a person instead.
+    await until('the call is stored', async () => (await here.pawl.toolCalls({ session: played.id })).items.length > 0)
     if (session === 'paused') await played.session.pause()
     const stopped = old.stop()
     worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
