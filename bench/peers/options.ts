@@ -1,6 +1,6 @@
 // The options of `npm run bench -- peers`.
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { optionReader } from '../options.ts'
 import { type Row, ROWS } from './rows.ts'
 
 export interface PeersOptions {
@@ -23,13 +23,20 @@ const HELP =
   `npm run bench -- peers [--json] [--peers ${PEERS.join(',')}] [--turns 100] [--rounds 3] [--kills 3] [--bytes 1000] [--plot <file>]\n` +
   'With all peers, the plot is written to docs/peers.svg.'
 
+const OPTIONS = {
+  json: { type: 'boolean', default: false },
+  peers: { type: 'string' },
+  turns: { type: 'string', default: '100' },
+  rounds: { type: 'string', default: '3' },
+  kills: { type: 'string', default: '3' },
+  bytes: { type: 'string', default: '1000' },
+  plot: { type: 'string' },
+} as const
+const { parse, positive, refuse } = optionReader(HELP)
+
 /** Reads the options, or says what they are and ends the process. */
 export function readPeersOptions(args: string[]): PeersOptions {
-  const { json, help, peers, turns, rounds, kills, bytes, plot } = parse(args)
-  if (help) {
-    console.log(HELP)
-    process.exit(0)
-  }
+  const { json, peers, turns, rounds, kills, bytes, plot } = parse(args, OPTIONS)
   const names = peers?.split(',') ?? PEERS
   const unknown = names.find((name) => !PEERS.includes(name))
   if (unknown !== undefined) refuse(`There is no peer "${unknown}": choose from ${PEERS.join(', ')}.`)
@@ -42,34 +49,4 @@ export function readPeersOptions(args: string[]): PeersOptions {
     resultBytes: positive('bytes', bytes),
     plot: plot ?? (peers === undefined ? fileURLToPath(new URL('../../docs/peers.svg', import.meta.url)) : undefined),
   }
-}
-
-function parse(args: string[]) {
-  try {
-    return parseArgs({
-      args,
-      options: {
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-        peers: { type: 'string' },
-        turns: { type: 'string', default: '100' },
-        rounds: { type: 'string', default: '3' },
-        kills: { type: 'string', default: '3' },
-        bytes: { type: 'string', default: '1000' },
-        plot: { type: 'string' },
-      },
-    }).values
-  } catch (error) {
-    return refuse(error instanceof Error ? error.message : String(error))
-  }
-}
-
-function positive(name: string, value: string): number {
-  const number = Number(value)
-  return Number.isInteger(number) && number > 0 ? number : refuse(`--${name} takes a positive integer, not "${value}".`)
-}
-
-function refuse(why: string): never {
-  console.error(`${why}\n${HELP}`)
-  process.exit(2)
 }

@@ -1,5 +1,5 @@
 // The options of `npm run bench -- turn`.
-import { parseArgs } from 'node:util'
+import { optionReader } from '../options.ts'
 import { type Effect, EFFECTS } from './work.ts'
 
 export interface TurnOptions {
@@ -18,13 +18,19 @@ export interface TurnOptions {
 
 const HELP = `npm run bench -- turn [--json] [--turns 100] [--rounds 5] [--bytes 1000] [--effect read,idempotent,external] [--history-turns 1000]`
 
+const OPTIONS = {
+  json: { type: 'boolean', default: false },
+  turns: { type: 'string', default: '100' },
+  rounds: { type: 'string', default: '5' },
+  bytes: { type: 'string', default: '1000' },
+  effect: { type: 'string', default: EFFECTS.join(',') },
+  'history-turns': { type: 'string', default: '1000' },
+} as const
+const { parse, positive, refuse } = optionReader(HELP)
+
 /** Reads the options, or says what they are and ends the process. */
 export function readTurnOptions(args: string[]): TurnOptions {
-  const { json, help, turns, rounds, bytes, effect, 'history-turns': historyTurns } = parse(args)
-  if (help) {
-    console.log(HELP)
-    process.exit(0)
-  }
+  const { json, turns, rounds, bytes, effect, 'history-turns': historyTurns } = parse(args, OPTIONS)
   return {
     output: json ? 'json' : 'table',
     turns: positive('turns', turns),
@@ -35,33 +41,4 @@ export function readTurnOptions(args: string[]): TurnOptions {
       .map((name) => EFFECTS.find((one) => one === name) ?? refuse(`--effect takes ${EFFECTS.join(', ')}, not "${name}".`)),
     historyTurns: Math.max(positive('history-turns', historyTurns), 1_000),
   }
-}
-
-function parse(args: string[]) {
-  try {
-    return parseArgs({
-      args,
-      options: {
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-        turns: { type: 'string', default: '100' },
-        rounds: { type: 'string', default: '5' },
-        bytes: { type: 'string', default: '1000' },
-        effect: { type: 'string', default: EFFECTS.join(',') },
-        'history-turns': { type: 'string', default: '1000' },
-      },
-    }).values
-  } catch (error) {
-    return refuse(error instanceof Error ? error.message : String(error))
-  }
-}
-
-function positive(name: string, value: string): number {
-  const number = Number(value)
-  return Number.isInteger(number) && number > 0 ? number : refuse(`--${name} takes a positive integer, not "${value}".`)
-}
-
-function refuse(why: string): never {
-  console.error(`${why}\n${HELP}`)
-  process.exit(2)
 }
