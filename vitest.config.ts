@@ -13,7 +13,7 @@ const GROUPS = {
   // because they need the two cores, and tests of what happens in time fail.
   quick: { order: 0, files: 5 },
   // Processes that are killed must come back in time.
-  crash: { order: 1, files: 4 },
+  crash: { order: 1, files: 3 },
 } as const
 
 /**

@@ -131,15 +131,15 @@ describe('an orchestrator', () => {
 
     it('an orchestrator that is killed while no other one serves loses no answer', async () => {
       expect((await charging.result()).text).toBe(finalAnswer(call('charge')))
+      expect(await rig.errors(charging.sessionId, 0)).toEqual([])
       expect(rig.ledger.marks({ session: charging.sessionId, stage: 'applied' })).toHaveLength(1)
       expect(rig.ledger.marks({ session: charging.sessionId, stage: 'verify' })).toEqual([])
-      expect(await rig.errors(charging.sessionId, 0)).toEqual([])
     })
 
     it('an orchestrator that is killed while no other one serves loses no interrupt: the next one stops the body', async () => {
       expect(await interrupted.settled()).toMatchObject({ status: 'interrupted' })
-      expect(rig.ledger.marks({ session: interrupted.sessionId, stage: 'entered' })).toHaveLength(1)
       expect(await rig.errors(interrupted.sessionId, 0)).toEqual([])
+      expect(rig.ledger.marks({ session: interrupted.sessionId, stage: 'entered' })).toHaveLength(1)
     })
   })
 
@@ -171,8 +171,8 @@ describe('an orchestrator', () => {
     }
     for (const [index, run] of runs.entries()) {
       expect((await run.result()).text).toBe(finalAnswer(plans[index] ?? []))
-      expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
       expect(await rig.errors(run.sessionId, 0)).toEqual([])
+      expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' })).toHaveLength(1)
     }
   })
 

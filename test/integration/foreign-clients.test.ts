@@ -1,10 +1,10 @@
 // Clients that know nothing about pawl: the `temporal` command line, and payloads that no converter can decode.
 import { execFile } from 'node:child_process'
 import { access } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
+import { inCache } from '../../src/local/temporal/binary.ts'
 import type { EventsPage } from '../../src/session/protocol/protocol.ts'
 import { type Json, ModelError } from 'pawl'
 import type { SessionState } from '../../src/session/state.ts'
@@ -30,9 +30,8 @@ afterAll(() => here?.stop())
 
 /** Where the stack found or put the program: on PATH or in pawl's cache. */
 async function temporalProgram(): Promise<string> {
-  const { PATH = '', PAWL_CACHE_DIR, XDG_CACHE_HOME, HOME = homedir() } = process.env
-  const cache = PAWL_CACHE_DIR ?? join(XDG_CACHE_HOME ?? join(HOME, '.cache'), 'pawl')
-  for (const path of [...PATH.split(delimiter).map((folder) => join(folder, 'temporal')), join(cache, 'bin', 'temporal')]) {
+  const { PATH = '' } = process.env
+  for (const path of [...PATH.split(delimiter).map((folder) => join(folder, 'temporal')), inCache(process.env)]) {
     const found = await access(path).then(
       () => true,
       () => false,

@@ -132,8 +132,8 @@ describe('every run ends by itself, and every effect happens once,', () => {
         expect(count('pay')).toBe(1)
         expect(await session.status()).toMatchObject({ status: 'idle', error: null })
         const { events, rows } = await rowsMatchEvents(stack, id)
-        // No message was lost: the one that was sent during the error takes part in the run.
-        expect(ofType(events, 'run_completed').map(({ run }) => run)).toEqual([1])
+        // No message was lost. The one that was sent during the error takes part in the run, or gets its own if a recovery had just begun.
+        expect([[1], [1, 2]]).toContainEqual(ofType(events, 'run_completed').map(({ run }) => run))
         expect(ofType(events, 'turn_started').flatMap(({ takes }) => takes)).toHaveLength(2)
         expect(rows.recoveries.length).toBeGreaterThan(0)
         expect(rows.recoveries.filter(({ outcome }) => outcome === 'completed')).toHaveLength(1)

@@ -5,12 +5,12 @@ import { access, chmod, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
 import { startKeeper } from '../../src/local/keeper/keeper.ts'
 import { isRunning } from '../../src/local/keeper/processes.ts'
-import { temporalBinary } from '../../src/local/temporal/binary.ts'
+import { inCache, temporalBinary } from '../../src/local/temporal/binary.ts'
 
 const MINUTE = 60_000
 
@@ -87,7 +87,7 @@ async function machine({ answer, go, headStartMs }: { answer: Answer; go?: keyof
     goStarted: () => exists(pidFile),
     /** What the ways left: files of the cache, connections to the server, the compiler. */
     left: async () => ({
-      files: await readdir(join(cache, 'bin')),
+      files: await readdir(dirname(inCache({ PAWL_CACHE_DIR: cache }))),
       connections,
       compiles: (await exists(pidFile)) && (await isRunning(Number(await readFile(pidFile, 'utf8')), 'sleep')),
     }),

@@ -34,7 +34,14 @@ export default class ClosingLine implements Reporter {
     const times = [...this.#folders].map(([name, { began, ended }]) => `${name} ${seconds(ended - began)}`)
     if (modules.length > SHOWN) console.log(`\nTime by folder: ${times.join(', ')}\n${timesOf(modules)}`)
     const outside = unhandled.map((error) => failed('outside of any test', [error]))
-    const closing = [...skips(modules), ...failures(modules), ...outside, lineOf(counts)].join('\n')
+    const { pawlTestReports: servers = [] } = globalThis as { pawlTestReports?: string[] }
+    const closing = [
+      ...servers.map((line) => `Servers: ${line}`),
+      ...skips(modules),
+      ...failures(modules),
+      ...outside,
+      lineOf(counts),
+    ].join('\n')
     // At exit, so that this line is the last one even if something ends after the tests.
     process.once('exit', () => writeSync(1, `\n${closing}\n`))
   }

@@ -15,8 +15,17 @@ declare module 'vitest' {
   }
 }
 
+/** What the servers reported, with times. */
+const reports = globalThis as { pawlTestReports?: string[] }
+
 /** The stack of this run and how many projects use it. vitest loads this file once per project, so they share it through a global. */
 const shared = globalThis as { pawlTestStack?: { starting: Promise<Stack>; users: number } }
+
+/** Prints what the servers report. The closing line repeats it: a server that restarted in the middle of a run explains what failed then. */
+function note(line: string, isPassing = false): void {
+  process.stderr.write(`pawl: ${line}\n`)
+  if (!isPassing) (reports.pawlTestReports ??= []).push(`${new Date().toISOString().slice(11, 19)} ${line}`)
+}
 
 /**
  * Starts the stack for the first project that needs it and stops it after the last. Tests find it by `inject('stack')` or, like
@@ -24,7 +33,7 @@ const shared = globalThis as { pawlTestStack?: { starting: Promise<Stack>; users
  * `startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })` starts servers for that test alone.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const use = (shared.pawlTestStack ??= { starting: startStack(), users: 0 })
+  const use = (shared.pawlTestStack ??= { starting: startStack({ onProgress: note }), users: 0 })
   use.users += 1
   const stack = await use.starting
   Object.assign(process.env, stack.env)

@@ -23,10 +23,13 @@ export const TEMPORAL_WAYS: readonly TemporalWay[] = ['address', 'path', 'cache'
 
 const run = promisify(execFile)
 
+/** Where pawl's cache has the program: a folder for each release, so that a newer pawl gets the release that it was tested with. */
+export const inCache = (env: NodeJS.ProcessEnv): string => join(cacheDir(env), `temporal-${CLI_RELEASE}`, PROGRAM)
+
 /** The path of a `temporal` program that runs here. @throws StackError `temporal_not_found`, which lists the four ways to get one. */
 export async function temporalBinary(ways: readonly TemporalWay[], source: CliSource): Promise<string> {
   const tried = ways.filter((way) => way !== 'address')
-  const cached = join(cacheDir(source.env), 'bin', PROGRAM)
+  const cached = inCache(source.env)
   const active = new Set<string>()
   const what = () => (active.size === 0 ? 'looking for a Temporal server' : `${[...active].join(' and ')} the Temporal server`)
   const getting = (doing: string, get: ProgramSource) => async (stop: AbortSignal) => {
@@ -89,11 +92,10 @@ async function checked(path: string): Promise<string> {
 
 function noTemporal(env: NodeJS.ProcessEnv, reasons: ReadonlyMap<TemporalWay, string>, cause: AggregateError): StackError {
   const said = (way: TemporalWay) => reasons.get(way) ?? 'not tried'
-  const cached = join(cacheDir(env), 'bin', 'temporal')
   const text = [
     'No Temporal server was found, and none could be started. There are four ways to get one:',
     `  1. Run one elsewhere and set TEMPORAL_ADDRESS=host:port (not set).`,
-    `  2. Put the temporal command line on PATH (${said('path')}) or at ${cached} (${said('cache')}).`,
+    `  2. Put the temporal command line on PATH (${said('path')}) or at ${inCache(env)} (${said('cache')}).`,
     `  3. Let pawl download it: needs https://temporal.download (${said('download')}).`,
     `  4. Let pawl build it: needs Go, for "go install github.com/temporalio/cli/cmd/temporal@v${CLI_RELEASE}" (${said('go')}).`,
     'Do one of these and start again.',

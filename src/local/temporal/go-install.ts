@@ -1,10 +1,10 @@
 // Builds the `temporal` program from source with the Go toolchain. This works even if only package registries are reachable.
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { defined } from '../../session/defined.ts'
 import { logTail } from '../log-tail.ts'
 import type { CliSource } from './cli-source.ts'
-import { CLI_RELEASE, PROGRAM } from './release.ts'
+import { CLI_RELEASE, PROGRAM, SQLITE_DRIVER_RELEASE } from './release.ts'
 
 /** A build takes three to six minutes on two cores; with a slow proxy, it may take longer. */
 const BUILD_MS = 30 * 60_000
@@ -12,15 +12,27 @@ const BUILD_MS = 30 * 60_000
 /** The keeper's name for the build. */
 const NAME = 'go install'
 
+/** A module that requires the program, because `go install …@version` would not let us choose the SQLite driver. */
+const GO_MOD = `module pawl/temporal
+
+go 1.25.0
+
+require (
+	github.com/temporalio/cli v${CLI_RELEASE}
+	modernc.org/sqlite v${SQLITE_DRIVER_RELEASE}
+)
+`
+
 /** Builds the program in `scratch`. The build ends if the process that started it ends. */
 export async function buildCli(scratch: string, { env, keeper, say, logFile }: CliSource, stop: AbortSignal): Promise<string> {
   const bin = join(scratch, 'bin')
   await mkdir(bin)
+  await writeFile(join(scratch, 'go.mod'), GO_MOD)
   stop.throwIfAborted()
   const build = await keeper
     .start(NAME, {
       command: 'go',
-      args: ['install', '-ldflags=-s -w', `github.com/temporalio/cli/cmd/temporal@v${CLI_RELEASE}`],
+      args: ['install', '-mod=mod', '-ldflags=-s -w', 'github.com/temporalio/cli/cmd/temporal'],
       cwd: scratch,
       // Without cgo it needs no C compiler; without symbols it is a third smaller. Its temporary files are removed with `scratch`.
       env: { ...defined(env), GOBIN: bin, GOTMPDIR: scratch, CGO_ENABLED: '0' },

@@ -1,7 +1,13 @@
 // The Temporal release of the local stack, and its settings for agents.
 
-/** The release of the `temporal` command line that is downloaded or built. */
+/** The release of the `temporal` command line that is downloaded or built. Later ones cannot be built from the module proxy alone. */
 export const CLI_RELEASE = '1.5.1'
+
+/**
+ * The release of the server's SQLite driver (modernc.org/sqlite) in a build. The one that belongs to `CLI_RELEASE` returns a connection that
+ * was interrupted for good to the pool, see `restartIfWedged`; this one discards it.
+ */
+export const SQLITE_DRIVER_RELEASE = '1.51.0'
 
 /** The file name of the program. */
 export const PROGRAM = process.platform === 'win32' ? 'temporal.exe' : 'temporal'

@@ -1,5 +1,6 @@
 // Restarts an embedded Temporal server whose database refuses every statement. The dev server has one connection to SQLite. If the deadline
-// of a client's call passes during a statement, the driver (modernc.org/sqlite) interrupts that connection, and in rare cases for good.
+// of a client's call passes during a statement, the driver (modernc.org/sqlite) interrupts that connection, and in rare cases for good. A
+// server that pawl has built has a newer driver, which replaces such a connection.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { reasonOf } from '../errors.ts'
 import type { Say } from '../progress.ts'
@@ -7,7 +8,8 @@ import type { StackServer } from '../server.ts'
 
 /** SQLite's error for an interrupted statement. A passing interrupt affects only one call. */
 const INTERRUPTED = 'interrupted (9)'
-const LOOK_EVERY_MS = 5_000
+/** Attempts are lost when heartbeats are missing for ten seconds. */
+const LOOK_EVERY_MS = 2_000
 /** How many probes in a row must fail this way. */
 const PROBES = 3
 
