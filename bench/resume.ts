@@ -14,7 +14,14 @@ interface Measured {
   ms: number[]
 }
 
-/** Runs the benchmark. */
+interface Result {
+  what: string
+  kills: number
+  p50: number
+  p99: number
+}
+
+/** Runs the benchmark. Each group of figures is printed as soon as it is measured. */
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
@@ -27,17 +34,21 @@ export async function run(args: string[]): Promise<void> {
     },
   })
   const turns = values.turns.split(',').map(Number)
-  const measured = await withResumeBench(async (bench) => [
-    ...(await ofExecutors(bench, turns, Number(values.kills))),
-    ...(await ofOrchestrators(bench, Number(values['orchestrator-kills']))),
-    { what: 'whole worker killed beside a second one', ms: await times(Number(values['worker-kills']), () => bench.killWorker()) },
-  ])
-  const results = measured
-    .filter(({ ms }) => ms.length > 0)
-    .map(({ what, ms }) => ({ what, kills: ms.length, p50: Math.round(quantile(ms, 0.5)), p99: Math.round(quantile(ms, 0.99)) }))
-  if (values.json) return console.log(JSON.stringify({ bench: 'resume', results }))
-  for (const { what, kills, p50, p99 } of results) console.log(`${what.padEnd(60)} p50 ${p50} ms, p99 ${p99} ms of ${kills}`)
-  console.log(`load average ${loadavg()[0]?.toFixed(1)}`)
+  const results: Result[] = []
+  const note = (measured: readonly Measured[]): void => {
+    for (const { what, ms } of measured.filter((one) => one.ms.length > 0)) {
+      const result = { what, kills: ms.length, p50: Math.round(quantile(ms, 0.5)), p99: Math.round(quantile(ms, 0.99)) }
+      results.push(result)
+      if (!values.json) console.log(`${what.padEnd(60)} p50 ${result.p50} ms, p99 ${result.p99} ms of ${result.kills}`)
+    }
+  }
+  await withResumeBench(async (bench) => {
+    note(await ofExecutors(bench, turns, Number(values.kills)))
+    note(await ofOrchestrators(bench, Number(values['orchestrator-kills'])))
+    note([{ what: 'whole worker killed beside a second one', ms: await times(Number(values['worker-kills']), () => bench.killWorker()) }])
+  })
+  if (values.json) console.log(JSON.stringify({ bench: 'resume', results }))
+  else console.log(`load average ${loadavg()[0]?.toFixed(1)}`)
 }
 
 /** Kills an executor during a tool call, and during a model call, which its successor begins by folding the session. */

@@ -118,8 +118,8 @@ export interface AgentOptions<
   )[]
   /**
    * Which of `tools` the model may call now: a function of the same view as `instructions`, called before every model call, that returns
-   * their names. pawl sends the others to nobody, and answers a call of one with the error `unknown_tool`. pawl's own tools stay. Each
-   * change invalidates the provider's whole cache of the conversation. Default: all.
+   * their names. The model is not told about the others, and a call of one fails with `unknown_tool`. pawl's own tools are always offered.
+   * Each change invalidates the provider's whole cache of the conversation. Default: all.
    */
   activeTools?: ToolSelection<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>
   /** Values that pawl folds from the session's events, as `ctx.slices`; names must be unique. Default: none. */

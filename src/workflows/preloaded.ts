@@ -12,8 +12,8 @@ import '../session/protocol/start.ts'
 import '../session/protocol/undecodable.ts'
 
 /**
- * For a query that pawl does not use, the SDK records a stack trace of every promise in a workflow, which takes a quarter of the time of a
- * turn and of a replay. In the workflow's realm, it evaluates code with the constructor of `Promise` to find the workflow of a promise and to
+ * For a query that pawl does not use, the SDK records a stack trace of every promise in a workflow, which takes a quarter of a replay's
+ * CPU. In the workflow's realm, it evaluates code with the constructor of `Promise` to find the workflow of a promise and to
  * create an error. This constructor answers both without evaluating anything, and its errors have no trace to record.
  */
 const evaluate = Promise.constructor as (code: string) => () => unknown

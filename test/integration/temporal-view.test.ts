@@ -46,7 +46,7 @@ async function detailsOf(id: string): Promise<string> {
 const countOf = async (client: Client, query: string): Promise<number> => (await client.workflow.count(query)).count
 
 describe('a session in Temporal’s view', () => {
-  it('a session in Temporal’s view has no stack traces of its promises, because recording them takes a third of a replay', async () => {
+  it('a session in Temporal’s view has no stack traces of its promises, because recording them takes a quarter of a replay', async () => {
     const held = gate()
     const { session, id } = player.play(here.pawl, { model: inOrder([use('look', 'a')], 'done'), look: () => held.pass() })
     const run = await session.send('go')

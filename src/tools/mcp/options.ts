@@ -26,7 +26,7 @@ export type McpTransport =
       type: 'http'
       /** The address of a server that speaks Streamable HTTP. */
       url: string | URL
-      /** Headers of every request, or a function that returns them, called for each request. Never recorded. Default: none. */
+      /** Headers for the server's requests, or a function that is called before each request and returns them. They are never recorded. Default: none. */
       headers?: Readonly<Record<string, string>> | (() => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>)
       /** An `OAuthClientProvider` or `AuthProvider` of the MCP SDK, for all sessions. Default: none. */
       authProvider?: object
