@@ -107,6 +107,16 @@ export interface WarningSum {
   examples: string[]
 }
 
+/** An `external` tool without `verify`. If a call of it is interrupted, only a person can say whether it happened. */
+export interface UnverifiedTool {
+  /** The agent. */
+  agent: string
+  /** The tool. */
+  tool: string
+  /** What happens to a call whose outcome is unknown: it waits for a person, or the model is told. */
+  onUnknown: 'ask' | 'tell_model'
+}
+
 /** The side store, compared with what this build expects. */
 export interface StoreCheck {
   /** The Postgres schema. */
@@ -137,6 +147,8 @@ export interface PreflightReport {
   problems: CheckedSession[]
   /** What will happen to sessions, one entry per kind. */
   warnings: WarningSum[]
+  /** The module's `external` tools without `verify`, apart from those of MCP servers. Absent without a `module`. */
+  unverified?: UnverifiedTool[]
   /** The side store. Absent if none is configured. */
   store?: StoreCheck
   /** Whether `signal` stopped the preflight before the last session. */

@@ -14,7 +14,7 @@ import type { SentLine } from '../log/sending-logger.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
 import type { ProcessDeath, SuperviseOptions, SupervisorEvent } from './options.ts'
 import type { SpanSettings, TelemetrySettings } from './telemetry-settings.ts'
-import type { PreflightWarning } from './preflight-report.ts'
+import type { PreflightWarning, UnverifiedTool } from './preflight-report.ts'
 
 // ── orchestrator ↔ executor ──
 
@@ -272,7 +272,8 @@ export interface ToChecker {
 
 /** Messages from the process. User code can send messages, too; any other message is ignored. */
 export type FromChecker =
-  | Extract<ExecutorToParent, { pawl: 'loaded' | 'start_failed' }>
+  | Extract<ExecutorToParent, { pawl: 'start_failed' }>
+  | { pawl: 'loaded'; unverified: UnverifiedTool[] }
   | { pawl: 'checked'; request: number; warnings: PreflightWarning[] }
 
 /** The tools of an agent's MCP server, or why they are unknown. */

@@ -181,6 +181,12 @@ describe('a preflight', () => {
     expect(warnings[0]?.examples).toHaveLength(3)
   })
 
+  it('a preflight names the external tools whose interrupted calls only a person can answer for', async () => {
+    const { unverified } = await checked({ module: join(folder, 'same.mjs'), sample: 1 })
+    expect(unverified).toEqual([{ agent: 'clerk', tool: 'pay', onUnknown: 'ask' }])
+    expect(await checked({ sample: 1 })).not.toHaveProperty('unverified')
+  })
+
   it('a preflight rejects with the reason why its module cannot be loaded', async () => {
     await expect(checked({ module: join(folder, 'broken.mjs') })).rejects.toMatchObject({ name: 'WorkerError', code: 'module_failed' })
     await expect(checked({ module: join(folder, 'nobody.mjs') })).rejects.toMatchObject({ name: 'DeclarationError', code: 'no_agents' })
@@ -267,11 +273,13 @@ describe('pawl preflight', () => {
   }
   const run = (...args: string[]) => runPawl(argsOf(args), place())
 
-  it('pawl preflight says how many sessions replay, and exits with 0', async () => {
+  it('pawl preflight says how many sessions replay and which tools lack a verify, and exits with 0', async () => {
     expect(await run('same.mjs')).toMatchObject({
       code: 0,
       stderr: expect.stringMatching(/^(\d+ sessions? checked so far\n)*$/),
-      stdout: `4 open sessions on "${here.taskQueue}": 4 replay, 0 break, 0 unread, 0 closed in the meantime\n`,
+      stdout:
+        'note     agent clerk, tool pay: external, without verify. If a worker dies during a call, the call waits for a person\n' +
+        `4 open sessions on "${here.taskQueue}": 4 replay, 0 break, 0 unread, 0 closed in the meantime\n`,
     })
   })
 

@@ -10,7 +10,7 @@ import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { counted } from '../../session/counted.ts'
-import type { CheckedSession, StoreCheck, WarningSum } from '../../worker/preflight-report.ts'
+import type { CheckedSession, StoreCheck, UnverifiedTool, WarningSum } from '../../worker/preflight-report.ts'
 
 interface PreflightCommandOptions extends DeploymentOptions {
   sample?: string
@@ -84,10 +84,11 @@ function lineOfProblem({ sessionId, outcome, problem }: CheckedSession): string 
 }
 
 function linesOfReport(report: PreflightReport, hasModule: boolean): string[] {
-  const { taskQueue, sessions, replays, breaks, unread, closed, warnings, store, stopped } = report
+  const { taskQueue, sessions, replays, breaks, unread, closed, warnings, unverified = [], store, stopped } = report
   const sums = `${counted(sessions, 'open session')} on "${taskQueue}": ${replays} replay, ${breaks} break, ${unread} unread, ${closed} closed in the meantime`
   return [
     ...warnings.map(lineOfWarning),
+    ...unverified.map(lineOfUnverified),
     ...linesOfStore(store),
     ...(hasModule ? [] : ['agents   not compared: name the worker module to compare open sessions with its agents and tools']),
     stopped ? `${sums}. Stopped: run the command again for the rest.` : sums,
@@ -98,6 +99,11 @@ function lineOfWarning({ code, message, agent, tool, sessions, examples }: Warni
   const where = tool === undefined ? `agent ${agent}` : `agent ${agent}, tool ${tool}`
   const which = sessions > examples.length ? `${examples.join(', ')}, …` : examples.join(', ')
   return `${paint('yellow', 'warning')} ${code}, ${where}: ${counted(sessions, 'session')} (${which}). ${oneLine(message, MESSAGE_WIDTH)}`
+}
+
+function lineOfUnverified({ agent, tool, onUnknown }: UnverifiedTool): string {
+  const then = onUnknown === 'ask' ? 'waits for a person' : 'is reported to the model as unknown'
+  return `note     agent ${agent}, tool ${tool}: external, without verify. If a worker dies during a call, the call ${then}`
 }
 
 function linesOfStore(store: StoreCheck | undefined): string[] {

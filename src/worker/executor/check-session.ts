@@ -5,7 +5,7 @@ import type { Tool } from '../../agent/tool.ts'
 import { contextProblem } from '../../jobs/context-check.ts'
 import { isStricter } from '../../jobs/tool-call/execute-tool.ts'
 import { parseInput } from '../../jobs/tool-call/resolve.ts'
-import type { PreflightWarning } from '../preflight-report.ts'
+import type { PreflightWarning, UnverifiedTool } from '../preflight-report.ts'
 import type { UnfinishedCall, ReplayedSession } from '../protocol.ts'
 
 type CheckProblem = Pick<PreflightWarning, 'code' | 'message'>
@@ -25,6 +25,13 @@ export async function checkSession(agents: ReadonlyMap<string, Agent>, session: 
   const mismatch = await contextProblem(agent, session.context)
   const ofSession = mismatch === undefined ? [] : [{ ...invalidContext(name), agent: name }]
   return [...ofSession, ...(await Promise.all(ofCalls)).flat()]
+}
+
+/** The agent's tools for whose interrupted calls only a person can answer. A client tool's effect is the client's concern. */
+export function unverifiedIn({ name: agent, tools }: Agent): UnverifiedTool[] {
+  return [...tools.values()].flatMap(({ name: tool, effect, execute, verify, onUnknown }) =>
+    effect === 'external' && execute && !verify ? [{ agent, tool, onUnknown }] : [],
+  )
 }
 
 function checkCall(tool: Tool | undefined, call: UnfinishedCall): CheckProblem[] | Promise<CheckProblem[]> {

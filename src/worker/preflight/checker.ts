@@ -3,10 +3,12 @@ import type { PawlError } from '../../session/errors.ts'
 import { crossed } from '../crossed.ts'
 import { moduleExited, moduleHangs } from '../parent/executor-process.ts'
 import { forkChecker, tell } from '../parent/processes.ts'
-import type { PreflightWarning } from '../preflight-report.ts'
+import type { PreflightWarning, UnverifiedTool } from '../preflight-report.ts'
 import type { FromChecker, ReplayedSession } from '../protocol.ts'
 
 export interface Checker {
+  /** The module's `external` tools without `verify`. */
+  unverified: UnverifiedTool[]
   /** @throws WorkerError `module_exited` if the process has ended. */
   check(session: ReplayedSession): Promise<PreflightWarning[]>
   end(): void
@@ -23,6 +25,7 @@ export async function startChecker(module: string, loadTimeoutMs: number): Promi
   const waiting = new Map<number, CheckWaiter>()
   let lastRequest = 0
   let isLoaded = false
+  let unverified: UnverifiedTool[] = []
   let gone: PawlError | undefined
 
   const ask = (request: number, send: () => void): Promise<PreflightWarning[]> =>
@@ -48,8 +51,10 @@ export async function startChecker(module: string, loadTimeoutMs: number): Promi
     child.kill('SIGKILL')
   }, loadTimeoutMs)
   child.on('message', (message: FromChecker) => {
-    if (message?.pawl === 'loaded') settle(0, [])
-    else if (message?.pawl === 'checked') settle(message.request, message.warnings)
+    if (message?.pawl === 'loaded') {
+      ;({ unverified } = message)
+      settle(0, [])
+    } else if (message?.pawl === 'checked') settle(message.request, message.warnings)
     else if (message?.pawl === 'start_failed') fail(crossed(message.error))
   })
   const ended = (code: number | null): void =>
@@ -59,6 +64,7 @@ export async function startChecker(module: string, loadTimeoutMs: number): Promi
   await loaded.finally(() => clearTimeout(late))
   isLoaded = true
   return {
+    unverified,
     check(session) {
       lastRequest += 1
       const request = lastRequest

@@ -33,7 +33,7 @@ export async function preflight(options: CheckedPreflightOptions): Promise<Prefl
     const sessions = sample === undefined ? listed : each(await sampleOf(listed, sample))
     quietReplays()
     await checkAll({ client, code, checker, stored, tally, concurrency, signal }, sessions)
-    return tally.report(stored?.found)
+    return tally.report(defined({ store: stored?.found, unverified: checker?.unverified }))
   } finally {
     for (const end of ends.reverse()) await end()
   }

@@ -1,11 +1,11 @@
 // Counts what a preflight finds.
-import type { CheckedSession, PreflightReport, StoreCheck, WarningSum } from '../preflight-report.ts'
+import type { CheckedSession, PreflightReport, WarningSum } from '../preflight-report.ts'
 
 export interface Tally {
   add(session: CheckedSession): void
   /** Marks the report as stopped before the last session. */
   stop(): void
-  report(store: StoreCheck | undefined): PreflightReport
+  report(more: Pick<PreflightReport, 'store' | 'unverified'>): PreflightReport
 }
 
 /** How many sessions each group of warnings lists. */
@@ -39,13 +39,13 @@ export function startTally(taskQueue: string, onSession: ((session: CheckedSessi
     stop() {
       stopped = true
     },
-    report: (store) => ({
+    report: (more) => ({
       taskQueue,
       sessions: counts.replays + counts.breaks + counts.unread + counts.closed,
       ...counts,
       problems,
       warnings: [...sums.values()].sort((one, other) => other.sessions - one.sessions),
-      ...(store && { store }),
+      ...more,
       stopped,
     }),
   }
