@@ -59,7 +59,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     if (is === 'foreign') return { kind: 'foreign_past' }
     if (result) return is === 'new' ? { ...result, isConfirmed: true } : result
     if (untilServed) throw noExecutor(worker)
-    return { kind: 'not_served' }
+    return { kind: 'not_served', ...lostIn(attempt) }
   }
 
   async function compact(input: CompactInput): Promise<CompactResult> {
@@ -69,7 +69,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     const result = await run(orderOf('compact', olderBy(waitedMs(), input), attempt, { subject: { of: 'compaction', run: number, turn } }))
     if (result) return result
     if (untilServed) throw noExecutor(worker)
-    return { kind: 'not_served' }
+    return { kind: 'not_served', ...lostIn(attempt) }
   }
 
   async function executeTool(input: ExecuteToolInput): Promise<Awaited<ReturnType<PawlActivities['executeTool']>>> {
@@ -86,7 +86,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     const result = await shown(order)
     if (result) return result
     if (untilServed) throw noExecutor(worker)
-    return { kind: 'not_begun', attempt: attempt.number - 1 }
+    return { kind: 'not_begun', attempt: attempt.number - 1, ...lostIn(attempt) }
   }
 
   /** Runs a tool and shows the call in `tool_calls` while it runs. */
@@ -135,9 +135,14 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
   }
 }
 
-function givenUp(what: string, { failed }: CountedAttempt['attempt']) {
+function givenUp(what: string, attempt: CountedAttempt['attempt']) {
   const reason = `Too many executors died during ${what}.`
-  return { kind: 'failed', code: 'worker_died', reason, ...(failed.length > 0 && { failed }) } as const
+  return { kind: 'failed', code: 'worker_died', reason, ...lostIn(attempt) } as const
+}
+
+/** The lost attempts of an activity, for its result: an effect of theirs may have happened, and they may have cost something. */
+function lostIn({ failed }: CountedAttempt['attempt']): { failed?: CountedAttempt['attempt']['failed'] } {
+  return failed.length > 0 ? { failed } : {}
 }
 
 /** The part of a ticket that describes the current activity. */

@@ -57,3 +57,17 @@ describe('the spare of a worker', () => {
     expect(isAlive(spare)).toBe(false)
   })
 })
+
+describe('a worker whose parent has no file descriptors left', () => {
+  it('a worker whose parent has no file descriptors left outlives the death of its orchestrator, and starts another one', async () => {
+    const parent = await rig.serve('supervise')
+    const ready = (): string[] => parent.lines.filter((line) => line.startsWith('orchestrator '))
+    parent.process.kill('SIGUSR2')
+    await until(() => parent.lines.includes('exhausted'))
+    process.kill(Number(ready()[0]?.split(' ')[1]), 'SIGKILL')
+    await until(() => ready().length > 1 || parent.process.exitCode !== null)
+    expect(parent.process.exitCode).toBeNull()
+    const run = await rig.start(LOOKS)
+    expect((await run.result()).text).toBe(finalAnswer(LOOKS))
+  })
+})

@@ -4,10 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Agent, defineAgent, defineTool, type ModelRequest, type Tool, ToolError } from 'pawl'
 import type { ResultTimeoutError } from 'pawl/client'
 import { scripted, type ScriptedAnswer } from 'pawl/testing'
+import type { WorkerTuner } from '@temporalio/worker'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { startPartition } from '../support/partition.ts'
 import { answersIn, inOrder, resultsIn, stage, use } from '../support/scenes.ts'
 import { size } from '../support/sizes.ts'
 import { gate, until } from '../support/until.ts'
@@ -260,6 +262,154 @@ describe.concurrent('a tool that has become stricter since its call was resolved
       const { text } = await run.result({ timeout: 30_000 })
       expect(text).toMatch(/^it gently \| The arguments do not match/)
     }))
+})
+
+const fixed = (numSlots: number) => ({ type: 'fixed-size', numSlots }) as const
+/** With an attempt in progress, a worker polls for no other one, so that the server assigns none to it once it is cut off. */
+const ONE_ATTEMPT: WorkerTuner = {
+  workflowTaskSlotSupplier: fixed(10),
+  activityTaskSlotSupplier: fixed(1),
+  localActivityTaskSlotSupplier: fixed(1),
+  nexusTaskSlotSupplier: fixed(1),
+}
+
+describe.concurrent('a call that may have taken effect before another build resolves it again', () => {
+  const without = z.object({ what: z.string() })
+  const withMore = z.object({ what: z.string(), how: z.string().default('gently') })
+  /** The default of another schema changes it. */
+  const idempotency = (given: object): string => JSON.stringify(given)
+  const about = { name: 'touch', description: 'touch', idempotency } as const
+  const script = inOrder([use('touch', 'it')], (request) => `told: ${String(resultsIn(request)[0]?.content)}`)
+
+  it('a call that may have taken effect keeps its key when another build that would choose another key resolves it again', () =>
+    deployed(async (own) => {
+      const name = `a-${randomUUID()}`
+      const failing = gate()
+      const keys: string[] = []
+      const before = defineTool({
+        ...about,
+        input: without,
+        effect: 'idempotent',
+        execute(_input, ctx) {
+          keys.push(ctx.idempotencyKey)
+          failing.open()
+          throw new ToolError('the answer was lost', { retryAfter: 1_000 })
+        },
+      })
+      const after = defineTool({
+        ...about,
+        input: withMore,
+        effect: 'idempotent',
+        execute({ how }, ctx) {
+          keys.push(ctx.idempotencyKey)
+          return how
+        },
+      })
+      const first = await own.startWorker({ agents: [build(name, script, [before])] })
+      const session = own.pawl.session(undefined, { agent: name })
+      const run = await session.send('go')
+      await failing.pass()
+      await first.stop()
+      await own.startWorker({ agents: [build(name, script, [after])] })
+      expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'told: gently' })
+      expect(keys).toEqual(['touch:{"what":"it"}', 'touch:{"what":"it"}'])
+    }))
+
+  it('a call that may have taken effect is verified under its key before a stricter build asks for an approval of it', () =>
+    deployed(async (own) => {
+      const name = `a-${randomUUID()}`
+      const failing = gate()
+      const applied: string[] = []
+      const lax = defineTool({
+        ...about,
+        input: without,
+        effect: 'idempotent',
+        execute(_input, ctx) {
+          applied.push(ctx.idempotencyKey)
+          failing.open()
+          throw new ToolError('the answer was lost', { retryAfter: 1_000 })
+        },
+      })
+      const strict = defineTool({
+        ...about,
+        input: withMore,
+        effect: 'external',
+        approval: true,
+        settleAfter: 0,
+        execute(_input, ctx) {
+          applied.push(ctx.idempotencyKey)
+          return 'done again'
+        },
+        verify: (_input, ctx) => (applied.includes(ctx.idempotencyKey) ? { happened: true, result: 'done once' } : { happened: false }),
+      })
+      const first = await own.startWorker({ agents: [build(name, script, [lax])] })
+      const session = own.pawl.session(undefined, { agent: name })
+      const run = await session.send('go')
+      await failing.pass()
+      await first.stop()
+      await own.startWorker({ agents: [build(name, script, [strict])] })
+      const how = await run.settled({ timeout: 30_000 })
+      // Whoever approves it does not know that it has been made.
+      if (how.status === 'waiting') {
+        const [call] = how.pending
+        await session.approve(call?.callId ?? '', { digest: call?.digest ?? '' })
+      }
+      expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'told: done once' })
+      expect(applied).toEqual(['touch:{"what":"it"}'])
+      expect(ofType(await eventsOf(session), 'approval_requested')).toEqual([])
+    }))
+
+  it(
+    'an attempt whose worker was lost counts, although the next one reaches a stricter build, which verifies it',
+    { timeout: 90_000 },
+    () =>
+      deployed(async (own) => {
+        const name = `a-${randomUUID()}`
+        const entered = gate()
+        const applied: string[] = []
+        const partition = await startPartition(own.stack.temporalAddress)
+        const lax = defineTool({
+          name: 'touch',
+          description: 'touch',
+          input: without,
+          effect: 'idempotent',
+          timeout: '1s',
+          execute(_input, ctx) {
+            applied.push(ctx.idempotencyKey)
+            partition.begin()
+            entered.open()
+            return new Promise(() => undefined)
+          },
+        })
+        const strict = defineTool({
+          name: 'touch',
+          description: 'touch',
+          input: without,
+          effect: 'external',
+          timeout: '1s',
+          settleAfter: 0,
+          execute(_input, ctx) {
+            applied.push(ctx.idempotencyKey)
+            return 'done again'
+          },
+          verify: (_input, ctx) => (applied.includes(ctx.idempotencyKey) ? { happened: true, result: 'done once' } : { happened: false }),
+        })
+        try {
+          await own.startWorker({ agents: [build(name, script, [lax])], temporal: { address: partition.address }, tuner: ONE_ATTEMPT })
+          const session = own.pawl.session(undefined, { agent: name })
+          const run = await session.send('go')
+          await entered.pass()
+          await own.startWorker({ agents: [build(name, script, [strict])] })
+          expect(await run.result({ timeout: 60_000 })).toMatchObject({ text: 'told: done once' })
+          expect(applied).toHaveLength(1)
+          const failed = ofType(await eventsOf(session), 'tool_attempt_failed')
+          expect(failed.map(({ error }) => [error.attempt, error.class])).toEqual([[1, 'HeartbeatTimeout']])
+        } finally {
+          partition.end()
+          await partition.close()
+        }
+      }),
+  )
 })
 
 it('a call whose outcome is unknown is verified even by a build with another schema', () =>

@@ -29,7 +29,7 @@ export async function modelStep<R extends object>(
 ): Promise<R | ({ failed?: FailedAttempt[]; facts?: AgentFacts } & NoAnswer)> {
   const agent = needs.agents.get(input.agent)
   if (!agent) {
-    if (!input.untilServed) return { kind: 'not_served' }
+    if (!input.untilServed) return { kind: 'not_served', ...(job.attempt.failed.length > 0 && { failed: job.attempt.failed }) }
     throw notServed(needs.worker, `the agent "${input.agent}"`)
   }
   const deadline = startDeadline(agent, input)

@@ -40,18 +40,20 @@ export function isStricter(tool: Tool, effect: Effect): boolean {
 
 /** @throws TryAgain. */
 export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolInput): Promise<ExecuteToolResult> {
-  const { attempts: before } = input.prior ?? { attempts: 0 }
+  const { number, failed } = job.attempt
+  // Attempts of this activity that were lost before are recorded, although this one is none.
+  const before = { attempt: number - 1, ...(failed.length > 0 && { failed }) }
   // The workflow was reset during the call: the session resumes from the store and settles the call from there.
-  if (input.executionId !== job.executionId) return { kind: 'interrupted', attempt: before, begun: false }
+  if (input.executionId !== job.executionId) return { kind: 'interrupted', ...before, begun: false }
   const slices = await slicesIfReadable(needs, job, input)
-  if (!slices) return { kind: 'not_begun', attempt: before }
+  if (!slices) return { kind: 'not_begun', ...before }
   const served = await servedTool(needs, input)
   if (!served) {
     const other = await otherResolution(needs, { ...job, slices }, input)
     if (input.untilServed && !other.resolution) throw notServed(needs.worker, `the tool "${input.resolution.tool}"`)
-    return { kind: 'not_begun', attempt: before, ...other }
+    return { kind: 'not_begun', ...before, ...other }
   }
-  if (input.untilServed) return { kind: 'not_begun', attempt: before }
+  if (input.untilServed) return { kind: 'not_begun', ...before }
   const { result } = await makeAttempt(needs, served, input, { ...job, slices })
   return result
 }

@@ -139,7 +139,19 @@ export function keepOrchestrator(keeping: OrchestratorNeeds): KeptOrchestrator {
     if (isStopping) return endWatch()
     const next = spare.take()
     if (next) start(next)
-    else setTimeout(() => !isStopping && start(fork()), backoff.next())
+    else startLater()
+  }
+
+  function startLater(): void {
+    setTimeout(() => {
+      if (isStopping) return
+      try {
+        start(fork())
+      } catch {
+        // A machine without memory for another process refuses it.
+        startLater()
+      }
+    }, backoff.next())
   }
 
   return {

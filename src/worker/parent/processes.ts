@@ -46,8 +46,10 @@ function forkScript(script: string, args: string[], execArgv: string[]): ChildPr
     stdio: ['ignore', 2, 2, 'ipc', 'pipe'],
     detached: process.platform !== 'win32',
   })
+  // Without a file descriptor for its pipes, Node reports the failure later, as it does for other ones, and the child has none.
+  const pipes: (typeof child)['stdio'] | undefined = child.stdio
   // An exiting process no longer reads the pipe.
-  child.stdio[PARENT_PIPE]?.on('error', () => undefined)
+  pipes?.[PARENT_PIPE]?.on('error', () => undefined)
   return child
 }
 

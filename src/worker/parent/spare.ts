@@ -24,7 +24,8 @@ export function keepSpare(fork: () => ChildProcess, isWanted: boolean, afterMs =
 
   function start(): void {
     due = undefined
-    const mine = fork()
+    const mine = forked()
+    if (!mine) return prepare()
     spare = mine
     const gone = (): void => {
       if (spare !== mine) return
@@ -33,6 +34,15 @@ export function keepSpare(fork: () => ChildProcess, isWanted: boolean, afterMs =
     }
     mine.once('exit', gone)
     mine.once('error', gone)
+  }
+
+  /** A machine without memory for another process refuses it. The worker must outlive that. */
+  function forked(): ChildProcess | undefined {
+    try {
+      return fork()
+    } catch {
+      return undefined
+    }
   }
 
   function prepare(): void {

@@ -1,5 +1,5 @@
 // One tool call: admitted, executed as its effect allows, and recorded.
-import { sleep, workflowInfo } from '@temporalio/workflow'
+import { patched, sleep, workflowInfo } from '@temporalio/workflow'
 import type { ExecuteToolResult } from '../../calls/activities.ts'
 import { noAttempts } from '../../session/attempts.ts'
 import { backoffMs, timerMs } from '../../session/backoff.ts'
@@ -13,6 +13,7 @@ import { summaryOf, toolCalls } from '../scheduling.ts'
 import { answerBuiltIn } from './built-in-call.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
 import { type WorkflowCall, inputOf, type Turn, type Where, whereOf } from './call.ts'
+import { mayLiveForMs } from './may-live.ts'
 import { recorded, recordReports } from '../recorded.ts'
 import { eventsOf, type Journal } from '../journal.ts'
 import { resolveEarlier, settleUnknown, UNKNOWN_TO_MODEL } from './unknown-call.ts'
@@ -21,15 +22,26 @@ import { defined } from '../../session/defined.ts'
 /** How many times other builds are tried before the call uses another build's resolution. */
 const ASKS_BEFORE_NEW_RESOLUTION = 4
 
+/** The classes of lost attempts whose death no process has seen. */
+const UNSEEN: readonly string[] = ['HeartbeatTimeout', 'Timeout', 'EndedBefore']
+
 /** `ridden`: the outcome of the call's first attempt, if the model call included it. */
 export async function runToolCall(turn: Turn, requested: CallState, ridden?: ExecuteToolResult): Promise<void> {
   const { journal, run } = turn
   const { callId, resolution, input = null } = requested
   const where = { run: run.run, turn: run.turn, callId, tool: resolution.tool }
+  /** Whether an earlier step has issued the call: its attempts are not known here. A person's approval comes before the first attempt. */
+  const isContinued = requested.status === 'issued' && !requested.approved
+  /** Whether an attempt was lost that no process saw die. */
+  let mayBeAlive = isContinued
   const attempts = countAttempts(
-    (error) => journal.append({ type: 'tool_attempt_failed', ...where, error }),
+    (error) => {
+      mayBeAlive ||= UNSEEN.includes(error.class)
+      journal.append({ type: 'tool_attempt_failed', ...where, error })
+    },
     noAttempts({ attempts: requested.attempts }),
   )
+  const mayHaveBegun = (): boolean => isContinued || attempts.used.attempts > 0
   let call: WorkflowCall = { ...where, input, resolution }
   let first = ridden
   if (requested.status === 'requested') issue(journal, call)
@@ -39,13 +51,20 @@ export async function runToolCall(turn: Turn, requested: CallState, ridden?: Exe
     first = undefined
     turn.waits.end(callId)
     if (!newResolution) return
-    const { effect } = call.resolution
+    const { effect, key } = call.resolution
+    const aliveMs = mayBeAlive ? mayLiveForMs(call.resolution) : 0
+    const isStricter = effect === 'idempotent' && newResolution.effect === 'external'
+    const isCareful = effect === 'idempotent' && mayHaveBegun() && patched('begun-by-key')
     call = { ...call, resolution: inPlaceOf(resolution, newResolution) }
+    // The key finds what an earlier attempt may have done, although this build would choose another one.
+    if (isCareful && key !== undefined && call.resolution.key !== undefined) call.resolution = { ...call.resolution, key }
     issue(journal, call, call.resolution)
+    // The call was safe to repeat with its key, but no longer is, and it may have taken effect in an earlier attempt. No approval and no
+    // client's answer may lead to it before that is known.
+    if (isStricter && isCareful && (await settleUnknown(turn, call, attempts.used.attempts, aliveMs)) === 'settled') return
     // Another build requires an approval or a client's answer first.
     if ((newResolution.approval && !requested.approved) || newResolution.client) return
-    // The call was safe to repeat with its key, but no longer is, and it may have taken effect in a failed attempt.
-    if (effect === 'idempotent' && newResolution.effect === 'external' && attempts.used.attempts > 0) {
+    if (isStricter && !isCareful && attempts.used.attempts > 0) {
       if ((await settleUnknown(turn, call, attempts.used.attempts)) === 'settled') return
     }
   }
@@ -160,7 +179,7 @@ async function execute(
       const attempt = attempts.lost(lost, { maxFailures: maxRetries, isOnce })
       progress.note(attempt, lost.how === 'died' ? lost.report?.progress : undefined)
       if (isOnce) {
-        const settled = await settleUnknown(turn, call, attempt, lost)
+        const settled = await settleUnknown(turn, call, attempt, lost.how === 'died' && lost.confirmed ? 0 : mayLiveForMs(resolution))
         if (settled === 'settled') return
       }
       const givenUp = attempts.givenUp()

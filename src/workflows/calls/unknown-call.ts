@@ -3,10 +3,9 @@ import { CancellationScope, condition } from '@temporalio/workflow'
 import type { VerifyToolResult } from '../../calls/activities.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
 import { SETTLE_AFTER_MS } from '../../session/call-facts.ts'
-import { answerIn, type LostActivity, whyLost } from '../lost-activity.ts'
+import { answerIn, whyLost } from '../lost-activity.ts'
 import { verifications } from '../scheduling.ts'
 import { type WorkflowCall, inputOf, type Turn, whereOf } from './call.ts'
-import { mayLiveForMs } from './may-live.ts'
 import { eventsOf } from '../journal.ts'
 import { recorded, recordReports } from '../recorded.ts'
 
@@ -18,19 +17,12 @@ export const UNKNOWN_TO_MODEL =
   'The outcome of this call is unknown: it may or may not have taken effect. It was not repeated and will not be repeated automatically. ' +
   'Do not request it again; tell the user, or check with a read.'
 
-/** Calls `verify` once the attempt is dead (`lost`: just now), and records the result. */
-export async function settleUnknown(
-  turn: Turn,
-  call: WorkflowCall,
-  attempt: number,
-  lost?: LostActivity,
-): Promise<'settled' | 'did_not_happen'> {
+/** Calls `verify` once the attempt is dead, and records the result. `aliveMs`: how long it may be running from now on. */
+export async function settleUnknown(turn: Turn, call: WorkflowCall, attempt: number, aliveMs = 0): Promise<'settled' | 'did_not_happen'> {
   const { journal } = turn
   const where = whereOf(call)
   // Even an interrupted run records the outcome of the calls that it had begun.
   return CancellationScope.nonCancellable(async () => {
-    const isKnownDead = !lost || (lost.how === 'died' && lost.confirmed)
-    const aliveMs = isKnownDead ? 0 : mayLiveForMs(call.resolution)
     const verdict = (await ownResult(turn, call, aliveMs, MAY_LIVE)) ?? (await settled(turn, call, attempt))
     if (verdict.kind === 'not_happened') {
       journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: false })

@@ -127,6 +127,22 @@ describe('a job that its executor does not acknowledge', () => {
     expect([frozen.jobs().length, other.jobs().length]).toEqual([2, 1])
   })
 
+  it('a job that executors with blocked event loops pass on stays with the fifth one, and is answered once that one responds', async () => {
+    const { pool, executor } = startCrew()
+    const [one, two] = [await executor(1), await executor(2)]
+    const seen = watched(pool.dispatch(order('pay', { once: true })))
+    for (let round = 0; round < 10; round++) {
+      await vi.advanceTimersByTimeAsync(UNACKNOWLEDGED_MS)
+      // Each responds for a moment between two blocks, but only after its job has been withdrawn.
+      for (const each of [one, two]) await each.say({ type: 'alive' })
+    }
+    expect([one.jobs().length, two.jobs().length, seen]).toEqual([3, 2, {}])
+    const job = one.jobs().at(-1) ?? ''
+    await one.accept(job)
+    await one.answer(job, 'paid')
+    expect(seen).toEqual({ outcome: { result: 'paid' } })
+  })
+
   it('while a job is not acknowledged, new jobs go to executors that respond', async () => {
     const { pool, executor } = startCrew()
     const [frozen, other] = [await executor(1), await executor(2)]

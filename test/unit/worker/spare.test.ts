@@ -51,6 +51,25 @@ it('a spare that ends is replaced, and one that became the orchestrator is not',
   expect(started).toHaveLength(2)
 })
 
+it('a spare that the system refuses to start is started later', () => {
+  const { started, fork } = forks()
+  let isRefused = true
+  const spare = keepSpare(
+    () => {
+      if (isRefused) throw new Error('spawn ENOMEM')
+      return fork()
+    },
+    true,
+    AFTER_MS,
+  )
+  spare.prepare()
+  vi.advanceTimersByTime(AFTER_MS)
+  isRefused = false
+  vi.advanceTimersByTime(AFTER_MS)
+  expect(started).toHaveLength(1)
+  expect(spare.take()).toBe(started[0])
+})
+
 it('a spare that is not wanted, or whose worker ends, is not started', () => {
   const { started, fork } = forks()
   const unwanted = keepSpare(fork, false, AFTER_MS)

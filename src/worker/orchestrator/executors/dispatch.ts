@@ -6,14 +6,17 @@ import type { JobOrder } from '../../../calls/jobs.ts'
 import type { HeldJobReport } from '../../protocol.ts'
 import type { AssignmentEnd, Executor } from './executor-state.ts'
 import { afterDeath, afterMove, answerIn, costSeen, withAnswer } from './answered.ts'
-import { failureOf, noExecutorAccepted, stoppedBeforeStart, workerDied } from './failures.ts'
+import { failureOf, stoppedBeforeStart, workerDied } from './failures.ts'
 import type { Lease, Leases } from '../heartbeats/leases.ts'
 import type { JobToAssign, AssignedJob, Pool } from './pool.ts'
 import type { AttemptReport } from '../../../session/attempts.ts'
 import { defined } from '../../../session/defined.ts'
 import { steadyNow } from '../../steady-clock.ts'
 
-/** How many times a job is assigned to executors that die or freeze before they accept it. */
+/**
+ * How many times a job is assigned to executors that die or freeze before they accept it. The last one keeps it until it responds or dies:
+ * executors whose event loops are blocked in turns would otherwise pass it on for ever.
+ */
 const MAX_PLACEMENTS = 5
 /** How long a model's answer is kept while no executor accepts jobs. Executors may take this long to start. */
 const KEEP_ANSWER_MS = 30_000
@@ -84,18 +87,17 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
       const hasExecutor = await waitForExecutor(job)
       if (job.stopped.aborted)
         throw job.died ?? (job.mayHaveBegun ? workerDied(job.order, reportOn(job), 'neighbour') : stoppedBeforeStart())
-      const assigned = pool.give(job)
+      const assigned = pool.give(job, placements === MAX_PLACEMENTS - 1)
       if (!assigned) {
         // Other work took the executor first.
         if (hasExecutor) continue
-        if (job.died) throw job.died
-        return undefined
+        return unplaced(job)
       }
       job.at = assigned
       const answer = await resultOf(await assigned.ended, job)
       if (answer !== 'again') return answer
     }
-    throw job.died ?? noExecutorAccepted(job.order)
+    return unplaced(job)
   }
 
   async function waitForExecutor({ order, stopped }: Underway): Promise<boolean> {
@@ -106,6 +108,12 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   }
 
   return { dispatch, adopt }
+}
+
+/** No executor accepts the job now, so that its call counts as not begun, unless one had accepted it before it died or lost the job. */
+function unplaced(job: Underway): undefined {
+  if (job.died) throw job.died
+  if (job.mayHaveBegun) throw workerDied(job.order, reportOn(job), 'neighbour')
 }
 
 const announce = (lease: Lease): Promise<void> => lease.announce().catch(() => undefined)

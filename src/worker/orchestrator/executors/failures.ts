@@ -84,16 +84,6 @@ export function neverDispatched(kind: JobKind): ApplicationFailure {
 /** Whether only Temporal retries the activity, because the sender of an update waits for its answer or because nothing else retries it. */
 const isRetriedByTemporal = (kind: JobKind): boolean => kind === 'resolveTool' || kind === 'checkAnswer' || kind === 'endHooks'
 
-/** Every executor died or froze before it accepted the job. */
-export function noExecutorAccepted({ ticket }: JobOrder): ApplicationFailure {
-  return ApplicationFailure.create({
-    type: 'NotServed',
-    nonRetryable: false,
-    message: `No executor accepted ${nameOfSubject(ticket.subject)}, because each one died or froze first. pawl retries it.`,
-    nextRetryDelay: 1_000,
-  })
-}
-
 /** The attempt was stopped before its executor had accepted it. */
 export function stoppedBeforeStart(): CancelledFailure {
   return new CancelledFailure('The attempt was stopped before it began.')

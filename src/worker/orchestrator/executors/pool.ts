@@ -68,8 +68,11 @@ export interface Pool {
   connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: (executor: Executor, held: HeldJobReport) => void): void
   /** Resolves to true once an executor may get the job, or to false if there is none after a while or the job is stopped. */
   waitForExecutor(order: JobOrder, stopped: AbortSignal): Promise<boolean>
-  /** Assigns the job to an executor; undefined if none may get it now. */
-  give(job: JobToAssign): AssignedJob | undefined
+  /**
+   * Assigns the job to an executor; undefined if none may get it now. An executor that does not acknowledge it loses it to one that
+   * responds, unless it `stays`.
+   */
+  give(job: JobToAssign, stays?: boolean): AssignedJob | undefined
   /** Assigns a job to the executor that got it from an earlier orchestrator. */
   keep(executor: Executor, held: HeldJobReport, job: JobToAssign): AssignedJob
   /** Tells the executor to stop the job. An executor that has not accepted it yet does not begin it. */
@@ -237,7 +240,7 @@ export function startPool(needs: PoolNeeds): Pool {
     end(executor, assignment, { end: 'moved' })
   }
 
-  function give(job: JobToAssign): AssignedJob | undefined {
+  function give(job: JobToAssign, stays = false): AssignedJob | undefined {
     const { order } = job
     const executor = pick(order)
     if (!executor) return undefined
@@ -249,7 +252,7 @@ export function startPool(needs: PoolNeeds): Pool {
     const look = (): void => {
       if (assignment.isAccepted || executor.assignments.get(assignment.id) !== assignment) return
       executor.isSilent = true
-      if (pick(order)?.isSilent === false) return takeBack(executor, assignment)
+      if (!stays && pick(order)?.isSilent === false) return takeBack(executor, assignment)
       // The first executor that responds gets the job.
       setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
     }

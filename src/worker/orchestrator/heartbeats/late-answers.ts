@@ -7,8 +7,8 @@ import { CancelledFailure } from '@temporalio/common'
 import type { ActivityInterceptorsFactory, NativeConnection } from '@temporalio/worker'
 import type { Logger } from '../../../agent/tool.ts'
 import { sessionIdOf } from '../../../session/protocol/protocol.ts'
-import { offer } from '../executors/adoption.ts'
 import { effectIn, signalLateResult } from './late-results.ts'
+import { offer } from './offering.ts'
 
 export interface LateAnswersOptions {
   connection: NativeConnection
@@ -28,7 +28,7 @@ export function lateAnswers({ connection, client, logger }: LateAnswersOptions):
   ): Promise<never> {
     try {
       await connection.withAbortSignal(new AbortController().signal, async () => {
-        if ((await offer(send)) === 'given_up') await whenGivenUp()
+        if ((await offer(client, send)) === 'given_up') await whenGivenUp()
       })
     } catch (err) {
       logger.warn({ ...about, err }, 'the result of an attempt did not reach the server')

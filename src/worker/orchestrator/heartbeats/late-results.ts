@@ -1,10 +1,11 @@
 // Signals the result of a body to its workflow if the server has given up on the attempt.
-import type { Client } from '@temporalio/client'
+import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import type { ExecuteToolInput, ExecuteToolResult } from '../../../calls/activities.ts'
 import type { Logger } from '../../../agent/tool.ts'
 import { callIdOf } from '../../../session/ids.ts'
 import { type LateResultSignal, sessionIdOf, SIGNALS } from '../../../session/protocol/protocol.ts'
 import { defined } from '../../../session/defined.ts'
+import { offer } from './offering.ts'
 
 /** An activity that the server has given up on, and its result. */
 export interface GivenUp {
@@ -36,11 +37,20 @@ export async function signalLateResult(client: Client, givenUp: GivenUp, logger:
   if (!effect) return
   const { workflowId } = givenUp
   try {
-    await client.workflow.getHandle(workflowId).signal(SIGNALS.lateResult, effect)
-  } catch (err) {
-    logger.warn(
-      { err, session: sessionIdOf(workflowId), call: effect.callId },
-      'the late result of a call could not be sent to its session',
+    const { workflow } = client
+    // The server may be lost again. A session that has ended gets the result no more.
+    await offer(client, () =>
+      workflow
+        .getHandle(workflowId)
+        .signal(SIGNALS.lateResult, effect)
+        .catch((err: unknown) => {
+          if (!(err instanceof WorkflowNotFoundError)) throw err
+          logger.warn({ err, session: sessionIdOf(workflowId), call: effect.callId }, NOT_SENT)
+        }),
     )
+  } catch (err) {
+    logger.warn({ err, session: sessionIdOf(workflowId), call: effect.callId }, NOT_SENT)
   }
 }
+
+const NOT_SENT = 'the late result of a call could not be sent to its session'
