@@ -1,7 +1,7 @@
 // Which run a message belongs to and how it ended, folded from the session's events.
 import type { AssistantBlock } from '../../session/content.ts'
 import { textOf } from '../../session/content.ts'
-import type { SessionEvent } from '../../session/events.ts'
+import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import { apply, emptyState } from '../../session/fold/fold.ts'
 import { leavesByItself } from '../../session/recovery/recovery.ts'
@@ -72,11 +72,15 @@ export function watchRun(messageId: string): RunWatch {
   }
 
   function isRepeated(event: SessionEvent): boolean {
-    if (event.type === 'rolled_back') return event.again?.messages.some((message) => message.messageId === messageId) ?? false
+    if (event.type === 'rolled_back') return isAnsweredAgain(event)
     if (event.type !== 'message_received' || event.messageId !== messageId || receivedAt === undefined) return false
     receivedAt = event.seq
     isLost = false
     return true
+  }
+
+  function isAnsweredAgain({ again }: EventOf<'rolled_back'>): boolean {
+    return again?.messages.some((message) => message.messageId === messageId) ?? false
   }
 
   function progress(heldUp?: string): string {
@@ -109,8 +113,10 @@ export function watchRun(messageId: string): RunWatch {
         if (event.messageId === messageId) receivedAt ??= event.seq
         return undefined
       case 'rolled_back':
+        if (event.keepsRun || isAnsweredAgain(event)) return undefined
+        if (run !== undefined) return { status: 'interrupted', run, reason: 'rolled back' }
         // The message was still waiting when the session went back, so no run will take it.
-        if (run !== undefined || receivedAt === undefined || event.keepsRun || receivedAt > event.upToSeq) return undefined
+        if (receivedAt === undefined || receivedAt > event.upToSeq) return undefined
         return { status: 'rejected', code: 'rolled_back', reason: 'A rollback archived the message before a run took it. Send it again.' }
       case 'session_started':
         isLost = run !== undefined || receivedAt !== undefined
