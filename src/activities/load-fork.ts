@@ -74,7 +74,7 @@ async function copyPages(store: Store, sessionId: string, epoch: string, fork: F
       await store.flush(sessionId, epoch, page, { inherited: from })
       // Not before: an erasure of the other session names only sessions that have a row.
       const blobs = page.flatMap((entry) => blobOf(eventOf(entry))?.sha256 ?? [])
-      await store.blobs.copy(from, sessionId, blobs)
+      await store.blobs.copy(from, sessionId, blobs, epoch)
     }
   } catch (error) {
     if (!(error instanceof StoreError && error.code === 'session_erased')) throw error

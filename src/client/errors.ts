@@ -9,7 +9,10 @@ export class InvalidMessageError extends PawlError {
   override readonly name = 'InvalidMessageError'
 }
 
-/** The session refused the message, or its run can no longer be read. Codes: `agent_mismatch`, `undecodable`, …; `pruned`, `erased`. */
+/**
+ * The session refused the message, or its run can no longer be read. Codes: `agent_mismatch`, `undecodable`, …; `pruned`, `erased`,
+ * `started_over`.
+ */
 export class MessageRejectedError extends PawlError {
   override readonly name = 'MessageRejectedError'
 }

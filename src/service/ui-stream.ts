@@ -66,6 +66,8 @@ async function* rest(read: ReadSource, stream: UiChunkStream, signal: AbortSigna
   } finally {
     stop.abort()
     next.catch(() => undefined)
+    // It may have arrived already: the watch then ends only here.
+    void items.return?.().catch(() => undefined)
   }
 }
 

@@ -24,8 +24,8 @@ export interface Blobs {
   put(sessionId: string, blob: Blob, executionId?: string): Promise<void>
   /** The stored JSON texts, by sha256; a text that does not match its sha256 counts as missing. */
   get(sessionId: string, refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[]): Promise<Map<string, string>>
-  /** Copies the existing values to another session. */
-  copy(from: string, to: string, sha256s: readonly string[]): Promise<void>
+  /** Copies the existing values to another session. `executionId`: the execution that began it; nothing is copied if that was erased. */
+  copy(from: string, to: string, sha256s: readonly string[], executionId: string): Promise<void>
 }
 
 /** SHA-256 of UTF-8 text, in hex. */
@@ -48,7 +48,10 @@ export function blobsOf(
           : database.transaction((tx) => putUnlessErased(tx, schema, { sessionId, blob, executionId })),
       ),
     get: (sessionId, refs) => reading(() => getBlobs(database, schema, sessionId, refs)),
-    copy: (from, to, sha256s) => prepared(() => copyBlobs(database, schema, from, to, sha256s)),
+    copy: (from, to, sha256s, executionId) =>
+      prepared(async () => {
+        if (sha256s.length > 0) await database.transaction((tx) => copyUnlessErased(tx, schema, { from, to, sha256s, executionId }))
+      }),
   }
 }
 
@@ -61,15 +64,22 @@ async function putBlob(database: Queryable, schema: PostgresSchema, sessionId: s
   )
 }
 
-/** An erasure locks the session's row, so what it recorded is visible once this lock is acquired. */
 async function putUnlessErased(
   tx: Queryable,
   schema: PostgresSchema,
   { sessionId, blob, executionId }: { sessionId: string; blob: Blob; executionId: string },
 ): Promise<void> {
+  if (await mayStore(tx, schema, sessionId, executionId)) await putBlob(tx, schema, sessionId, blob)
+}
+
+/**
+ * Whether the session may get values of this execution, until the transaction ends. An erasure locks the session's row, so what it recorded
+ * is visible once this lock is acquired.
+ */
+async function mayStore(tx: Queryable, schema: PostgresSchema, sessionId: string, executionId: string): Promise<boolean> {
   const key = safeKey(sessionId)
   await tx.query(`select from ${schema.table('sessions')} where session_id = $1 for share`, [key])
-  if (!(await wasErased(tx, schema, key, executionId))) await putBlob(tx, schema, sessionId, blob)
+  return !(await wasErased(tx, schema, key, executionId))
 }
 
 async function getBlobs(
@@ -104,10 +114,14 @@ function batchesOf(refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[]): string[]
   return batches
 }
 
-async function copyBlobs(database: Queryable, schema: PostgresSchema, from: string, to: string, sha256s: readonly string[]): Promise<void> {
-  if (sha256s.length === 0) return
+async function copyUnlessErased(
+  tx: Queryable,
+  schema: PostgresSchema,
+  { from, to, sha256s, executionId }: { from: string; to: string; sha256s: readonly string[]; executionId: string },
+): Promise<void> {
+  if (!(await mayStore(tx, schema, to, executionId))) return
   const blobs = schema.table('blobs')
-  await database.query(
+  await tx.query(
     `insert into ${blobs} (session_id, sha256, bytes, content)
      select $2, sha256, bytes, content from ${blobs} where session_id = $1 and sha256 = any($3::text[])
      on conflict (session_id, sha256) do update set created_at = now()`,

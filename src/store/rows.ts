@@ -195,6 +195,8 @@ export interface MessagePlace {
   after: number
   /** The `seq` before the `message_received` of an archived message with that id, whose events are still there. */
   archived?: number
+  /** Only a refusal of the message is stored: the session's head. The message may have been sent again since. */
+  refusedBefore?: number
   /** The events are deleted. Unless `isPruned`, nothing has happened in the session since, as far as it is stored. */
   gone?: 'pruned' | 'erased'
   /** The archive has the message, and its events are deleted: it was pruned, whatever has happened since. */

@@ -155,7 +155,8 @@ export function startStreaming({ from, show, errorTexts = 'masked', past, isFres
   function follow(event: SessionEvent): void {
     seq = event.seq
     if ('message' in cursor) {
-      if (event.type === 'message_received' && event.messageId === cursor.message) isReceived = true
+      // A message that was refused may have been sent again.
+      if (event.type === 'message_received' && event.messageId === cursor.message) [isReceived, problem] = [true, undefined]
       if (event.type === 'message_rejected' && event.messageId === cursor.message) problem = event
     } else if (event.seq > cursor.after && (isRetraction(event) || changesEarlierAnswer(event, newestStart))) problem = HISTORY_CHANGED
   }

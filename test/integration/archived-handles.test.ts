@@ -6,20 +6,25 @@ import type { RunHandle, SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
-import { saidIn, type Stage, stage } from '../support/scenes.ts'
+import { saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { size } from '../support/sizes.ts'
+import { until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 20_000 }
 
 let here: Deployment
 let player: Stage
+let patient: Stage
 let schema: OwnSchema
 
 beforeAll(async () => {
   schema = await ownSchema(inject('stack').databaseUrl, 'handles')
   here = await deploy({ schema: schema.name })
-  player = stage({ retry: { maxRetries: 0 } })
-  await here.startWorker({ agents: [player.agent] })
+  const retry = { maxRetries: 0 }
+  player = stage({ retry, checkpoint: { everyTurns: 1 } })
+  // Longer than anything that a test does in the meantime.
+  patient = stage({ name: 'patient', retry, recovery: { baseDelay: '1h', maxDelay: '1h' } })
+  await here.startWorker({ agents: [player.agent, patient.agent] })
 })
 afterAll(async () => {
   await here?.stop()
@@ -28,6 +33,10 @@ afterAll(async () => {
 
 const refuse = (): never => {
   throw new ModelError('no_such_thing', 'it cannot be answered', { retryable: false })
+}
+
+const overloaded = (): never => {
+  throw new ModelError('overloaded_error', 'the provider is overloaded', { retryable: true })
 }
 
 /** A session that has answered `zero` and `one`. */
@@ -73,6 +82,47 @@ describe('the handle of a message', () => {
     await (await session.send('one')).result(TIMEOUT)
     await session.rollback({ message: 'f', by: 'ann' })
     expect(await settled(session, run)).toMatchObject({ status: 'failed', code: 'no_such_thing' })
+  })
+
+  it('the handle of a message says that the run failed, after it was abandoned before the next attempt', async () => {
+    const { session } = patient.play(here.pawl, { model: () => overloaded() })
+    const run = await session.send('go', { messageId: 'm1' })
+    const waits = Promise.all([run.settled(TIMEOUT), run.result(TIMEOUT).catch((error: unknown) => error)])
+    await until('it waits for the next attempt', async () => (await session.state()).error?.nextAttemptAt !== undefined)
+    await session.recover({ strategy: 'abandon', by: 'ann' })
+    expect(await waits).toMatchObject([
+      { status: 'failed', run: 1, code: 'overloaded_error' },
+      { name: 'RunFailedError', run: 1 },
+    ])
+    expect(await settled(session, run)).toMatchObject({ status: 'failed', run: 1, code: 'overloaded_error' })
+  })
+
+  it('the handle of a message in a fork that began in the middle of its run is interrupted', async () => {
+    let calls = 0
+    const { session } = player.play(here.pawl, { model: () => (++calls === 1 ? [use('look', 'it')] : 'done') })
+    const run = await session.send('go', { messageId: 'm1' })
+    await run.result(TIMEOUT)
+    const [, middle] = await session.checkpoints()
+    expect(middle).toMatchObject({ run: 1, turn: 1 })
+    const fork = await session.fork({ checkpoint: middle!.version })
+    expect(await settled(fork, fork.run('m1'))).toMatchObject({ status: 'interrupted', run: 1, reason: 'forked' })
+    expect(await run.settled(TIMEOUT)).toMatchObject({ status: 'completed', run: 1 })
+  })
+
+  it('the handle of a message that is sent again after it was refused says how the run ended', async () => {
+    const { session, id } = player.play(here.pawl, { model: (request) => `heard ${saidIn(request).at(-1)}` })
+    await (await session.send('zero')).result(TIMEOUT)
+    const elsewhere = here.pawl.session(id, { agent: 'somebody' })
+    const refused = await elsewhere.send('one', { messageId: 'm1' })
+    expect(await refused.settled(TIMEOUT)).toMatchObject({ status: 'rejected', code: 'agent_mismatch' })
+    const again = await session.send('one', { messageId: 'm1' })
+    expect(await again.settled(TIMEOUT)).toMatchObject({ status: 'completed', text: 'heard one' })
+    expect(await session.run('m1').settled(TIMEOUT)).toMatchObject({ status: 'completed', text: 'heard one' })
+    const twice = [await elsewhere.send('two', { messageId: 'm2' }), await elsewhere.send('two', { messageId: 'm2' })]
+    for (const handle of twice) expect(await handle.settled(TIMEOUT)).toMatchObject({ status: 'rejected', code: 'agent_mismatch' })
+    const third = await elsewhere.send('two', { messageId: 'm2' })
+    await (await session.send('three')).result(TIMEOUT)
+    expect(await third.settled(TIMEOUT)).toMatchObject({ status: 'rejected', code: 'agent_mismatch' })
   })
 
   it('the handle of a message is rejected as pruned once the session was pruned, archived or not', async () => {

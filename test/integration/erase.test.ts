@@ -564,6 +564,49 @@ describe('a session that is erased between the reads and the writes of a fork', 
   })
 })
 
+describe('a fork that is erased while it copies its original', () => {
+  it('a fork that is erased while its large values are being copied keeps none of them', async () => {
+    const { id, session } = await talked()
+    await (await session.send(`${SECRET} `.repeat(10_000))).result({ timeout: 30_000 })
+    await session.close()
+    await here.workflowEnded(id)
+    const head = (await store.head(id)) ?? expect.fail('no head')
+    const copy = `${id}-gone`
+    let copies = 0
+    const erasedMeanwhile: Store = {
+      ...store,
+      blobs: {
+        ...store.blobs,
+        async copy(...values) {
+          copies += values[2].length
+          await store.upkeep.erase({ sessionId: copy, by: 'ops', executions: ['chain'] })
+          return store.blobs.copy(...values)
+        },
+      },
+    }
+    await copyPast(erasedMeanwhile, here.temporal, copy, 'chain', { from: id, seq: head.seq, digest: head.digest, keys: 'carried' })
+    expect(copies).toBeGreaterThan(0)
+    expect((await here.pawl.erase(id, { by: 'ops' })).forks).toEqual([])
+    expect(await schema.holding(SECRET)).toEqual([])
+  })
+})
+
+describe('a large message to a session that does not exist', () => {
+  it('a large message that no session can receive is refused, and its content is not stored', async () => {
+    const nobody = 'nobody-to-receive'
+    await expect(here.pawl.session(nobody).send(`${SECRET} `.repeat(10_000))).rejects.toMatchObject({ code: 'no_agent' })
+    expect(await schema.counts(nobody)).toEqual({})
+  })
+
+  it('a large value that has no session is erased', async () => {
+    const json = JSON.stringify(SECRET)
+    await store.blobs.put('no-session', { ref: { sha256: 'a'.repeat(64), bytes: json.length, preview: '' }, json })
+    expect(await here.pawl.erase('no-session', { by: 'ops' })).toMatchObject({ executions: 0, rows: { blobs: 1 } })
+    expect(await schema.holding(SECRET)).toEqual([])
+    await expect(here.pawl.erase('no-session', { by: 'ops' })).rejects.toMatchObject({ code: 'session_not_found' })
+  })
+})
+
 describe('bad input', () => {
   it('a session that never existed is not found, and leaves no trace', async () => {
     await expect(here.pawl.erase('nobody-to-erase', { by: 'ops' })).rejects.toMatchObject({ code: 'session_not_found' })

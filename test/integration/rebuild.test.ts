@@ -239,6 +239,22 @@ describe('a fork', () => {
     expect(await here.pawl.rebuild({ session: fork.id })).toMatchObject({ sessions: 1, restored: 1, failed: 0 })
     expect(await schema.everything([source.id, fork.id])).toEqual(before)
   })
+
+  it('a fork that an old backup lacks gets the large values that it inherited from its original again', async () => {
+    const source = play()
+    const large = 'B'.repeat(200_000)
+    await say(source, large)
+    const fork = player.play(here.pawl, { model: () => 'of the fork' }, { id: (await source.session.fork()).id })
+    await say(fork, 'and more')
+    await executionsOf(fork.id, 1)
+    const said = async () => (await store.messages(fork.id)).map(({ content }) => content)
+    const before = await said()
+    expect(before[0]).toBe(large)
+    for (const table of Object.keys(await schema.counts(fork.id)))
+      await schema.query(`delete from {schema}.${table} where session_id = $1`, [fork.id])
+    expect(await here.pawl.rebuild({ session: fork.id })).toMatchObject({ sessions: 1, restored: 1, partial: 0, failed: 0 })
+    expect(await said()).toEqual(before)
+  })
 })
 
 // Temporal takes a while to delete what has just closed.

@@ -143,7 +143,7 @@ describe('a flushed session', () => {
     expect(await store.locateMessage('s', 'u2')).toEqual({ after: 5 })
     await store.flush('s', EPOCH, log)
     expect(await store.locateMessage('s', 'u\0')).toEqual({ after: 1 })
-    expect(await store.locateMessage('s', 'u9')).toEqual({ after: 10 })
+    expect(await store.locateMessage('s', 'u9')).toEqual({ after: 10, refusedBefore: 12 })
     expect(await store.locateMessage('s', 'u2')).toEqual({ after: 11 })
   })
 

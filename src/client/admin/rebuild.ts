@@ -56,6 +56,12 @@ interface Link {
   upTo?: Watermark
 }
 
+/** A large value, and the event that refers to it. */
+interface LargeValue {
+  seq: number
+  blob: BlobRef
+}
+
 /** The session cannot be restored any further. */
 class Unrestorable extends Error {
   readonly code: string
@@ -106,8 +112,8 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     const stored = head?.seq ?? 0
     const links = await linksAbove(stored, executions)
     const [oldest] = links
-    if (oldest && oldest.base.seq > stored) head = await beginInTheMiddle(done, oldest, head)
-    const values: { seq: number; blob: BlobRef }[] = []
+    const values: LargeValue[] = []
+    if (oldest && oldest.base.seq > stored) head = await beginInTheMiddle(done, oldest, head, values)
     for (const link of links) head = await restoreLink(done, link, head, values)
     done.upTo = head?.seq ?? 0
     done.missingValues = await missingOf(sessionId, values)
@@ -131,7 +137,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     done: RebuiltSession,
     { execution, base, upTo }: Link,
     from: StoredHead | null,
-    values: { seq: number; blob: BlobRef }[],
+    values: LargeValue[],
   ): Promise<StoredHead | null> {
     let head = from
     for (let after = Math.max(base.seq, head?.seq ?? 0); ; ) {
@@ -150,13 +156,18 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
   }
 
   /** Temporal does not have the events before the oldest link: they are another session's past, or they are lost. */
-  async function beginInTheMiddle(done: RebuiltSession, { execution, base }: Link, stored: StoredHead | null): Promise<StoredHead | null> {
+  async function beginInTheMiddle(
+    done: RebuiltSession,
+    { execution, base }: Link,
+    stored: StoredHead | null,
+    values: LargeValue[],
+  ): Promise<StoredHead | null> {
     const { sessionId } = done
     const page = await ask(execution, { after: base.seq, maxBytes: 1 })
     const beginning = await beginningOf(client, sessionId, execution.executionId)
     if (!page || !beginning) throw new Unrestorable('history_gone', 'Its executions were deleted during the rebuild. Run it again.')
     const { fork } = beginning.start
-    if (fork && (await canCopy(fork))) return copyPast(done, stored ?? { epoch: page.epoch, seq: 0, digest: '' }, fork)
+    if (fork && (await canCopy(fork))) return copyPast(done, stored ?? { epoch: page.epoch, seq: 0, digest: '' }, fork, values)
     if (stored) {
       done.upTo = stored.seq
       done.missing.push({ fromSeq: stored.seq + 1, toSeq: base.seq })
@@ -183,19 +194,28 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     return first?.seq === 1 && last?.seq === seq && last.digest === digest
   }
 
-  async function copyPast(done: RebuiltSession, stored: StoredHead, { from, seq }: ForkStart): Promise<StoredHead> {
+  async function copyPast(done: RebuiltSession, stored: StoredHead, { from, seq }: ForkStart, values: LargeValue[]): Promise<StoredHead> {
+    const { sessionId } = done
     let head = stored
     while (head.seq < seq) {
       const entries = (await store.entries(from, { after: head.seq })).filter((entry) => entry.seq <= seq)
       if (entries.length === 0)
         throw new Unrestorable('history_gone', `The events of "${from}" were deleted in the meantime. Rebuild again.`)
-      head = await store.flush(done.sessionId, head.epoch, entries, { inherited: from })
+      head = await store.flush(sessionId, head.epoch, entries, { inherited: from })
       done.events += entries.length
+      const inherited = valuesIn(entries.map(({ json }) => JSON.parse(json) as SessionEvent))
+      await store.blobs.copy(
+        from,
+        sessionId,
+        inherited.map(({ blob }) => blob.sha256),
+        head.epoch,
+      )
+      values.push(...inherited)
     }
     return head
   }
 
-  async function missingOf(sessionId: string, values: { seq: number; blob: BlobRef }[]): Promise<RebuiltSession['missingValues']> {
+  async function missingOf(sessionId: string, values: LargeValue[]): Promise<RebuiltSession['missingValues']> {
     if (values.length === 0) return []
     const gone = new Set(
       await store.upkeep.missingBlobs(
@@ -232,7 +252,7 @@ function adoptable({ epoch, events: [first] }: EventsPage, snapshot: Omit<Adopte
   return { epoch: first?.type === 'session_resumed' ? first.fromEpoch : epoch, ...snapshot }
 }
 
-function valuesIn(events: readonly SessionEvent[]): { seq: number; blob: BlobRef }[] {
+function valuesIn(events: readonly SessionEvent[]): LargeValue[] {
   return events.flatMap((event) => {
     const blob = blobOf(event)
     return blob ? [{ seq: event.seq, blob }] : []

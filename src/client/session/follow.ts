@@ -14,8 +14,9 @@ const POLL_TALKING_STORE_MS = 5_000
 export const TALKS_WITHIN_MS = 10_000
 /** How long a follower waits for the store before it asks the workflow. */
 export const STORE_PATIENCE_MS = 1_000
-/** How often the workflow is asked while the store is unreachable. */
+/** How often the workflow is asked while the store is unreachable: at first, and after it has had nothing new for a while. */
 const POLL_WORKFLOW_MS = 250
+const POLL_SILENT_WORKFLOW_MS = 2_000
 /** A silent store may be behind. The workflow is then queried, too, but less and less often, because a query costs as much as a turn. */
 const DOUBT_STORE_AFTER_MS = 2_000
 /** Notifications of other sessions show that workers write to the store: this session may simply have no new events. */
@@ -88,6 +89,7 @@ export async function* follow<L extends LookResult>(
   let cursor = after
   const ask = impatientReader(source, (from) => look(from, cursor))
   let doubtAfter = DOUBT_STORE_AFTER_MS
+  let pollWorkflowMs = POLL_WORKFLOW_MS
   /** When anything from the session last arrived, or its workflow was last queried. */
   let heardAt = performance.now()
   const isDoubtful = (): boolean => {
@@ -109,11 +111,14 @@ export async function* follow<L extends LookResult>(
         heardAt = performance.now()
         doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, MAX_DOUBT_MS)
       }
+      // Thousands may follow idle sessions. Their queries take the workers' time from the others, most of all if they come together.
+      const isSilent = looked === undefined && events.length === 0
+      pollWorkflowMs = isSilent ? Math.min(pollWorkflowMs * 2, POLL_SILENT_WORKFLOW_MS) : POLL_WORKFLOW_MS
       const batch = events.filter((event) => event.seq > cursor)
       cursor = batch.at(-1)?.seq ?? cursor
       if ((batch.length > 0 || isNews) && !signal.aborted) yield { events: batch, looked }
       if (events.length > 0 || looked?.more) continue
-      await bell.wait(looked === undefined ? POLL_WORKFLOW_MS : Math.min(looked.withinMs ?? pollMs(), pollMs()))
+      await bell.wait(looked === undefined ? pollWorkflowMs * (0.75 + Math.random() / 2) : Math.min(looked.withinMs ?? pollMs(), pollMs()))
     }
   } finally {
     for (const end of unwatch) end?.()

@@ -2,6 +2,7 @@
 // about its users after a deploy than before, and the old sessions must stay usable. Its developer gets a warning.
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from '../../agent/tool.ts'
+import { shortHash } from '../../session/digest.ts'
 import type { Json } from '../../session/json.ts'
 import type { Store } from '../../store/store.ts'
 import { warn } from '../warning.ts'
@@ -17,7 +18,8 @@ const checked = new WeakMap<Store, Set<string>>()
 export async function warnOfOtherContext(store: Store, sessionId: string, context: Json, logger: Logger | undefined): Promise<void> {
   const ids = idsOf(store)
   const given = JSON.stringify(context)
-  const seen = `${sessionId} ${given}`
+  // A context may have 100,000 bytes, and a client may send any number of them.
+  const seen = `${sessionId} ${shortHash(given)}`
   if (ids.has(seen)) return
   try {
     const [first] = await store.events(sessionId, { after: 0, limit: 1 })

@@ -19,11 +19,17 @@ const MAX_LARGE_MESSAGE_BYTES = 20_000_000
 const QUICK_MS = 2_000
 
 /**
- * The message to signal: checked, and with its content in the store if it is large.
+ * The message to signal: checked, and with its content in the store if it is large. `beforeStoring`: rejects if no session would receive
+ * the message, because nothing must be stored then.
  * @throws InvalidMessageError with the refusal's code, `message_too_large`; StoreError `store_unavailable`. In that case, nothing was
  * recorded.
  */
-export async function signalOf(store: Store | undefined, sessionId: string, message: MessageSignal): Promise<MessageSignal> {
+export async function signalOf(
+  store: Store | undefined,
+  sessionId: string,
+  message: MessageSignal,
+  beforeStoring: () => Promise<void>,
+): Promise<MessageSignal> {
   const checked = checkMessage(message)
   const isLarge = 'refusal' in checked && checked.refusal.code === 'message_too_large'
   if ('refusal' in checked && !isLarge) throw new InvalidMessageError(checked.refusal.code, checked.refusal.reason)
@@ -38,6 +44,7 @@ export async function signalOf(store: Store | undefined, sessionId: string, mess
   if (bytes <= BLOB_THRESHOLD_BYTES) return message
   const blob = blobOfJson(content as unknown as Json, beginningOf(content), sha256Of)
   const kept = { ...message, content: placeholderOf(blob.ref), blob: blob.ref }
+  if (store) await beforeStoring()
   if (isLarge) {
     await keepLarge(store, sessionId, blob)
     return kept

@@ -1,7 +1,7 @@
 // Which run a message belongs to and how it ended, folded from the session's events.
 import type { AssistantBlock } from '../../session/content.ts'
 import { textOf } from '../../session/content.ts'
-import type { SessionEvent } from '../../session/events.ts'
+import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import { apply, emptyState } from '../../session/fold/fold.ts'
 import { leavesByItself } from '../../session/recovery/recovery.ts'
@@ -41,6 +41,8 @@ function withCallsOf({ current: told }: SessionState, state: SessionState): Sess
 export function watchRun(messageId: string): RunWatch {
   let run: number | undefined
   let receivedAt: number | undefined
+  /** Whether the session has started over without the message. What an earlier execution had received follows before the next run. */
+  let isLost = false
   /** The newest completed call: a run whose last call returned its output names it. */
   let completed: { callId: string; value: Json | undefined } | undefined
   let answer: { content: AssistantBlock[]; model: string } = { content: [], model: '' }
@@ -70,10 +72,15 @@ export function watchRun(messageId: string): RunWatch {
   }
 
   function isRepeated(event: SessionEvent): boolean {
-    if (event.type === 'rolled_back') return event.again?.messages.some((message) => message.messageId === messageId) ?? false
+    if (event.type === 'rolled_back') return isAnsweredAgain(event)
     if (event.type !== 'message_received' || event.messageId !== messageId || receivedAt === undefined) return false
     receivedAt = event.seq
+    isLost = false
     return true
+  }
+
+  function isAnsweredAgain({ again }: EventOf<'rolled_back'>): boolean {
+    return again?.messages.some((message) => message.messageId === messageId) ?? false
   }
 
   function progress(heldUp?: string): string {
@@ -106,10 +113,16 @@ export function watchRun(messageId: string): RunWatch {
         if (event.messageId === messageId) receivedAt ??= event.seq
         return undefined
       case 'rolled_back':
+        if (event.keepsRun || isAnsweredAgain(event)) return undefined
+        if (run !== undefined) return { status: 'interrupted', run, reason: 'rolled back' }
         // The message was still waiting when the session went back, so no run will take it.
-        if (run !== undefined || receivedAt === undefined || event.keepsRun || receivedAt > event.upToSeq) return undefined
+        if (receivedAt === undefined || receivedAt > event.upToSeq) return undefined
         return { status: 'rejected', code: 'rolled_back', reason: 'A rollback archived the message before a run took it. Send it again.' }
+      case 'session_started':
+        isLost = run !== undefined || receivedAt !== undefined
+        return undefined
       case 'run_started':
+        if (isLost) return { status: 'rejected', code: 'started_over', reason: STARTED_OVER }
         if (event.messageId === messageId) run = event.run
         return undefined
       case 'turn_started':
@@ -138,11 +151,27 @@ export function watchRun(messageId: string): RunWatch {
         const { code, reason, strategy } = event
         return { status: 'failed', code, reason, strategy, ...defined({ run }) }
       }
+      case 'recovery_started':
+        return event.strategy === 'abandon' && run !== undefined && event.run === run ? abandoned(run) : undefined
+      case 'forked':
+        if (run !== undefined) return { status: 'interrupted', run, reason: 'forked' }
+        return receivedAt === undefined ? undefined : { status: 'rejected', code: 'forked', reason: FORKED }
       default:
         return undefined
     }
   }
+
+  /** A person has abandoned the run while it waited for pawl's next attempt, so its last error ends it. */
+  function abandoned(of: number): RunEnd {
+    const { error } = watched
+    if (!error) return { status: 'interrupted', run: of, reason: 'abandoned' }
+    const { code, reason, strategy } = error
+    return { status: 'failed', run: of, code, reason, strategy }
+  }
 }
+
+const STARTED_OVER = 'The session has started over without its earlier events, and the outcome of the message is lost with them.'
+const FORKED = 'The fork began before a run took the message, and does not answer it. Send it to the fork again.'
 
 /** When pawl makes the next attempt. */
 function nextIn({ nextAttemptAt }: SessionError): string {

@@ -1,4 +1,6 @@
 // The handle of a run, identified by a message that belongs to it.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { WorkflowNotFoundError } from '@temporalio/client'
 import type { SessionEvent } from '../../session/events.ts'
 import { queryState } from '../../connect/session-queries.ts'
 import { isGone, untilGone } from './gone.ts'
@@ -6,10 +8,12 @@ import { whyHeldUp } from './hold-ups.ts'
 import { MessageRejectedError, ResultTimeoutError, RunFailedError, RunInterruptedError } from '../errors.ts'
 import { inTime } from '../../waiting/in-time.ts'
 import { type RunEnd, type RunWatch, watchRun } from './run-outcome.ts'
-import { type SessionSource } from './events.ts'
+import { queryLive, type SessionSource } from './events.ts'
 import { followBatches, STORE_PATIENCE_MS } from './follow.ts'
 import type { RunHandle, RunResult, WaitOptions } from '../types.ts'
 import type { WatchedCommits } from '../../store/store.ts'
+import { eventsOf } from './past.ts'
+import { defined } from '../../session/defined.ts'
 import { watchBatches } from './watch.ts'
 import { checkFollowing, checkWait } from './options.ts'
 import type { WaitingRun } from './waiting.ts'
@@ -17,6 +21,10 @@ import type { WaitingRun } from './waiting.ts'
 const QUERY_TIMEOUT_MS = 5_000
 /** How long a wait that has timed out may take to find out why: Temporal usually answers within milliseconds. */
 const WHY_MS = 500
+/** How often a workflow is asked again that no worker has answered for. */
+const RETRY_MS = 1_000
+/** Bytes of JSON that are read at a time. */
+const PAGE_BYTES = 500_000
 
 /** Where to look for a message's run. */
 export interface RunPlace {
@@ -32,16 +40,37 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
 
   /** The `seq` after which the message's events begin: before its own event or, while that is not stored, the newest stored event. */
   let begun = after
-  async function begin(): Promise<number> {
+  async function begin(signal?: AbortSignal): Promise<number> {
     // Looked up only once: a rollback takes the message out of the transcript.
-    begun ??= await locate()
+    begun ??= await locate(signal)
     return begun
   }
 
-  async function locate(): Promise<number> {
+  async function locate(signal: AbortSignal | undefined): Promise<number> {
     const located = store?.locateMessage(sessionId, messageId).catch(() => undefined)
     const place = located && (await inTime(located, STORE_PATIENCE_MS))
+    const { refusedBefore } = place ?? {}
+    if (refusedBefore !== undefined && (await wasSentAgain(refusedBefore, signal))) return refusedBefore
     return (isSent ? undefined : place?.archived) ?? place?.after ?? 0
+  }
+
+  /**
+   * Whether the message, of which the first `stored` events have a refusal, has a later event. The workflow answers after it has handled
+   * everything that was sent before. The handle of a message that was just sent waits for that answer.
+   */
+  async function wasSentAgain(stored: number, signal: AbortSignal | undefined): Promise<boolean> {
+    for (;;) {
+      source.closed.throwIfAborted()
+      try {
+        for await (const event of eventsOf((after) => queryLive(source, after, PAGE_BYTES), stored)) {
+          if (isOfMessage(event, messageId)) return true
+        }
+        return false
+      } catch (error) {
+        if (!isSent || error instanceof WorkflowNotFoundError) return false
+        await sleep(RETRY_MS, undefined, defined({ signal }))
+      }
+    }
   }
 
   /** Follows until `signal` aborts or the events turn out to be gone: they then end here. */
@@ -68,7 +97,7 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
   async function* events(options?: { signal?: AbortSignal }): AsyncGenerator<SessionEvent> {
     const { signal } = checkFollowing(options)
     const watch = watchRun(messageId)
-    const from = await begin()
+    const from = await begin(signal)
     for await (const batch of whileThere(signal, (either) => followBatches(source, from, either))) {
       const end = watch.take(batch)
       yield* end ? batch.filter(({ seq }) => seq <= end.seq) : batch
@@ -79,7 +108,7 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
   async function* stream(options?: { signal?: AbortSignal }): ReturnType<RunHandle['stream']> {
     const { signal } = checkFollowing(options)
     const watch = watchRun(messageId)
-    const from = await begin()
+    const from = await begin(signal)
     for await (const batch of whileThere(signal, (either) => watchBatches(source, from, either))) {
       const end = watch.take(batch.flatMap((item) => (item.type === 'event' ? [item.event] : [])))
       for (const item of batch) {
@@ -109,7 +138,7 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
     }
     const signal = stopped ? AbortSignal.any([stop.signal, stopped]) : stop.signal
     async function follow(): Promise<RunEnd | T> {
-      for await (const batch of followBatches(source, await begin(), signal, which)) {
+      for await (const batch of followBatches(source, await begin(signal), signal, which)) {
         const end = watch.take(batch)
         if (end) return end.settled
         const now = await look(watch)
@@ -159,6 +188,10 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
   }
 
   return { sessionId, messageId, result, settled, events, stream }
+}
+
+function isOfMessage(event: SessionEvent, messageId: string): boolean {
+  return (event.type === 'message_received' || event.type === 'message_rejected') && event.messageId === messageId
 }
 
 /** Rejects with the signal's reason when it aborts. */

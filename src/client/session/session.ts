@@ -122,7 +122,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
       ...(interrupt && { interrupt }),
     }
     checkOpening(options)
-    const signal = await signalOf(store, id, message)
+    const signal = await signalOf(store, id, message, requireReceiver)
     if (options.agent === undefined) return signalOnly(signal)
     const opening = {
       workflowId: workflowIdOf(id),
@@ -140,18 +140,27 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
   }
 
   /** Without an agent's name, only an open session can receive a message. */
+  async function requireReceiver(): Promise<void> {
+    if (options.agent !== undefined) return
+    const { status } = await onOpenSession(() => workflow.describe())
+    if (status.name !== 'RUNNING') throw noAgent()
+  }
+
   async function signalOnly(message: MessageSignal): Promise<RunHandle> {
-    try {
-      await onTemporal(client, () => workflow.signal(SIGNALS.message, message))
-    } catch (cause) {
-      if (!(cause instanceof WorkflowNotFoundError)) throw cause
-      throw new InvalidMessageError(
-        'no_agent',
-        `Session "${id}" is not open. Name the agent, pawl.session(id, { agent }), to start or resume it.`,
-      )
-    }
+    await onOpenSession(() => workflow.signal(SIGNALS.message, message))
     return runHandle(source, message.messageId ?? '', { isSent: true })
   }
+
+  async function onOpenSession<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await onTemporal(client, call)
+    } catch (cause) {
+      throw cause instanceof WorkflowNotFoundError ? noAgent() : cause
+    }
+  }
+
+  const noAgent = (): InvalidMessageError =>
+    new InvalidMessageError('no_agent', `Session "${id}" is not open. Name the agent, pawl.session(id, { agent }), to start or resume it.`)
 
   /** Sends an update with checked details. */
   async function request<R>(update: string, details: object): Promise<R> {

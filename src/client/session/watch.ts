@@ -1,7 +1,7 @@
 // Watches a session live: its events, and the text that its model is generating.
 import type { SessionStatus } from '../../session/events.ts'
 import { startWatching, type WatchItem } from '../../session/watching/watching.ts'
-import type { DeltaPart } from '../../session/watching/deltas.ts'
+import { compareStreams, type DeltaCursor, type DeltaPart } from '../../session/watching/deltas.ts'
 import type { Store } from '../../store/store.ts'
 import { type SessionSource } from './events.ts'
 import { follow, FOLLOWED_BYTES, type LookResult, STORE_PATIENCE_MS, TALKS_WITHIN_MS } from './follow.ts'
@@ -20,9 +20,15 @@ interface LiveLookResult extends LookResult {
 export async function* watchBatches(source: SessionSource, after: number, signal: AbortSignal): AsyncGenerator<WatchItem[]> {
   const { sessionId, store } = source
   const watching = startWatching(after, await lastCallEnd(source, after))
+  /** From where the newest read began. */
+  let before: DeltaCursor | undefined
 
   async function look(from: Store, cursor: number): Promise<LiveLookResult> {
-    const live = await from.live(sessionId, watching.cursor)
+    const { cursor: place } = watching
+    // Parts that wait for their events do not move it: more of them are of no use before those have arrived.
+    const isMoved = before === undefined || compareStreams(place, before) !== 0 || place.until !== before.until
+    before = { ...place }
+    const live = await from.live(sessionId, place)
     const stored = live.head > cursor ? await from.events(sessionId, { after: cursor, bytes: FOLLOWED_BYTES }) : []
     // Events that were stored since belong to the next moment, with the status that they led to.
     const events = stored.filter(({ seq }) => seq <= live.head)
@@ -33,7 +39,7 @@ export async function* watchBatches(source: SessionSource, after: number, signal
     return {
       events,
       parts: live.parts,
-      more: live.more,
+      more: live.more && (isMoved || events.length > 0),
       ...(live.status !== null && { status: live.status }),
       ...(isSilent && { withinMs: POLL_RUNNING_MS }),
     }

@@ -45,17 +45,20 @@ const CONTENT = [
   'deltas',
 ] as const
 
-/** In one transaction, deletes the session's rows and leaves a tombstone and an audit row; null for a session that never existed. */
+/**
+ * In one transaction, deletes the session's rows and leaves a tombstone and an audit row; null for a session that never existed. A message
+ * that was not sent after all may have left a large value without a session.
+ */
 export async function eraseSession(database: Database, schema: PostgresSchema, request: EraseRequest): Promise<ErasureCounts | null> {
   const { sessionId, by, reason, executions } = request
   const key = safeKey(sessionId)
   return database.transaction(
     async (tx) => {
       const locked = await lockForErasure(tx, schema, key, request)
-      if (!locked) return null
-      const { parent, epoch } = locked
       const rows: RowCounts = {}
       for (const table of CONTENT) rows[table] = await deleteRows(tx, schema, table, [key])
+      if (!locked && Object.values(rows).every((count) => count === 0)) return null
+      const { parent, epoch } = locked ?? { parent: null, epoch: '' }
       // The head stays, so that a late flush is refused and a new start continues the numbering.
       await tx.query(
         `update ${schema.table('sessions')} set status = 'closed', context = null, tags = '{}', error = null, error_raw = null, paused = null, paused_raw = null,

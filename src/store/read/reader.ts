@@ -88,11 +88,11 @@ export async function locateMessage(
 ): Promise<MessagePlace> {
   const [row = {}] = await database.query(
     `select
-       coalesce(
-         (select max(seq) from ${schema.table('messages')} where session_id = $1 and message_id = $2),
-         -- Only if the former finds nothing: this reads all of the session's events.
-         (select min(seq) from ${schema.table('events')}
-            where session_id = $1 and type = 'message_rejected' and strpos(json, $3) > 0)) as recorded,
+       (select max(seq) from ${schema.table('messages')} where session_id = $1 and message_id = $2) as recorded,
+       -- Only if the former finds nothing: this reads all of the session's events.
+       (select max(seq) from ${schema.table('events')}
+          where session_id = $1 and type = 'message_rejected' and strpos(json, $3) > 0
+            and not exists (select from ${schema.table('messages')} where session_id = $1 and message_id = $2)) as refused,
        (select max(seq) from ${schema.table('archived_messages')} where session_id = $1 and message_id = $2) as archived,
        (select max(seq) from ${schema.table('archived_messages')} as old where session_id = $1 and message_id = $2
           and exists (select from ${schema.table('events')} as e where e.session_id = $1 and e.seq = old.seq)) as readable,
@@ -105,6 +105,8 @@ export async function locateMessage(
   const after = numberIn(row, 'flushed_seq') ?? 0
   // An archived message has its events unless they were pruned, so the outcome of its run can be read.
   const readable = numberIn(row, 'readable')
+  const refused = numberIn(row, 'refused')
+  if (refused !== null && refused > (readable ?? 0)) return { after: refused - 1, refusedBefore: after }
   if (readable !== null) return { after, archived: readable - 1 }
   if (numberIn(row, 'archived') !== null) return { after, gone: 'pruned', isPruned: true }
   if (row.is_erased === 'true') return { after, gone: 'erased' }

@@ -3,6 +3,7 @@ import type { Client } from '@temporalio/client'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { followBatches } from '../../../src/client/session/follow.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
+import { StoreError } from '../../../src/store/errors.ts'
 import type { Store, WatchedCommits } from '../../../src/store/store.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -11,7 +12,7 @@ afterEach(() => void vi.useRealTimers())
 const eventAt = (seq: number): SessionEvent => ({ v: 1, seq, at: 0, type: 'turn_started', run: 1, turn: seq, takes: [] })
 
 /** A follower of a store, with or without notifications of other sessions, and of a workflow that has nothing to add. */
-function following({ isTalking, which }: { isTalking: boolean; which?: WatchedCommits }) {
+function following({ isTalking, isAway = false, which }: { isTalking: boolean; isAway?: boolean; which?: WatchedCommits }) {
   const stored: SessionEvent[] = []
   const counts = { reads: 0, queries: 0 }
   let watched: WatchedCommits | undefined
@@ -19,6 +20,7 @@ function following({ isTalking, which }: { isTalking: boolean; which?: WatchedCo
   const store: Pick<Store, 'events' | 'watch' | 'hasHeardWithin'> = {
     async events(_id, { after = 0 } = {}) {
       counts.reads += 1
+      if (isAway) throw new StoreError('store_unavailable', 'Postgres is unavailable.')
       return stored.filter(({ seq }) => seq > after)
     },
     watch(_id, wake, what) {
@@ -88,6 +90,15 @@ describe('a follower', () => {
     }
     expect(seen).toEqual([1, 2, 3, 4, 5])
     expect(counts.queries).toBe(0)
+    await end()
+  })
+
+  it('a follower whose store is unreachable queries a silent workflow less often after a while', async () => {
+    const { counts, end } = following({ isTalking: false, isAway: true })
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(counts.queries).toBe(2)
+    await vi.advanceTimersByTimeAsync(20_000)
+    expect(counts.queries).toBeLessThanOrEqual(17)
     await end()
   })
 

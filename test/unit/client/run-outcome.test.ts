@@ -6,7 +6,7 @@ import { watchRun } from '../../../src/client/session/run-outcome.ts'
 import type { SettledRun } from '../../../src/client/types.ts'
 import { textOf } from '../../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
-import { soundSessions } from '../session/sound-session.ts'
+import { eventfulSessions, soundSessions } from '../session/sound-session.ts'
 
 const numbered = (...bodies: EventBody[]): SessionEvent[] =>
   bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
@@ -40,12 +40,33 @@ describe('the run of a message', () => {
               (event) =>
                 (event.type === 'run_completed' && event.run === run) ||
                 (event.type === 'run_interrupted' && event.run === run) ||
-                (event.type === 'error_entered' && event.run === run && !leavesByItself(event)),
+                (event.type === 'error_entered' && event.run === run && !leavesByItself(event)) ||
+                (event.type === 'recovery_started' && event.run === run && event.strategy === 'abandon'),
             )
           const settled = settledOf(messageId, events)
-          const expected = { run_completed: 'completed', run_interrupted: 'interrupted', error_entered: 'failed' } as Record<string, string>
+          const expected: Partial<Record<SessionEvent['type'], string>> = {
+            run_completed: 'completed',
+            run_interrupted: 'interrupted',
+            error_entered: 'failed',
+            recovery_started: 'failed',
+          }
           expect(settled?.status).toBe(run === undefined || !ends[0] ? undefined : expected[ends[0].type])
           if (settled) expect(settled).toMatchObject({ run })
+        }
+      }),
+    )
+  })
+
+  it('the run of each message has settled once its session has nothing left to do, whatever has happened in it', () => {
+    fc.assert(
+      fc.property(eventfulSessions, ({ events, state }) => {
+        if (state.current !== null || state.inbox.length > 0) return
+        const startedOver = events.findLastIndex((event) => event.type === 'session_started')
+        const hasRunSince = events.findLastIndex((event) => event.type === 'run_started') > startedOver
+        for (const [at, event] of events.entries()) {
+          // The messages that the session may still be told of again, because it has just started over.
+          if (event.type !== 'message_received' || (at < startedOver && !hasRunSince)) continue
+          expect(settledOf(event.messageId, events), event.messageId).toBeDefined()
         }
       }),
     )
@@ -106,6 +127,71 @@ describe('the run of a message', () => {
     expect(settledOf('m1', numbered(...opened, failed, { type: 'recovery_started', run: 1, strategy: 'restart_run' }))).toBeUndefined()
   })
 
+  it('the run of a message has failed once a person abandons it while it waits for the next attempt', () => {
+    const events = numbered(
+      { type: 'message_received', messageId: 'm1', content: 'go' },
+      { type: 'run_started', run: 1, messageId: 'm1' },
+      { type: 'turn_started', run: 1, turn: 1, takes: ['m1'] },
+      { type: 'error_entered', run: 1, code: 'overloaded_error', reason: 'r', strategy: 'continue_run', nextAttemptAt: 1_000 },
+      { type: 'recovery_started', run: 1, strategy: 'abandon', by: 'ann' },
+      { type: 'recovery_ended', run: 1, strategy: 'abandon' },
+    )
+    expect(settledOf('m1', events.slice(0, 4))).toBeUndefined()
+    const failed = { status: 'failed', run: 1, code: 'overloaded_error', reason: 'r', strategy: 'continue_run' }
+    expect(settledOf('m1', events)).toEqual(failed)
+    const watch = watchRun('m1')
+    expect(events.map((event) => watch.take([event])?.settled).find((settled) => settled)).toEqual(failed)
+  })
+
+  it('the run of a message ends at a fork that began in its middle, and a message that no run had taken is rejected there', () => {
+    const forked: EventBody = {
+      type: 'forked',
+      sessionId: 'f',
+      executionId: 'e',
+      coreVersion: 1,
+      from: { sessionId: 's', seq: 4 },
+      keys: 'carried',
+    }
+    const events = numbered(
+      { type: 'message_received', messageId: 'm1', content: 'go' },
+      { type: 'run_started', run: 1, messageId: 'm1' },
+      { type: 'turn_started', run: 1, turn: 1, takes: ['m1'] },
+      { type: 'message_received', messageId: 'm2', content: 'wait' },
+      forked,
+    )
+    expect(settledOf('m1', events)).toEqual({ status: 'interrupted', run: 1, reason: 'forked' })
+    expect(settledOf('m2', events)).toMatchObject({ status: 'rejected', code: 'forked' })
+    expect(settledOf('m3', events)).toBeUndefined()
+  })
+
+  it('the run of a message is lost once its session has started over and begun another run, unless the message was passed on', () => {
+    const started: EventBody = {
+      type: 'session_started',
+      sessionId: 's',
+      agent: 'a',
+      context: null,
+      tags: [],
+      executionId: 'e',
+      coreVersion: 1,
+      after: { seq: 3, digest: '', run: 1, checkpoint: 0, origin: { seq: 3, digest: '' } } as never,
+    }
+    const before: EventBody[] = [
+      { type: 'message_received', messageId: 'm1', content: 'go' },
+      { type: 'run_started', run: 1, messageId: 'm1' },
+      { type: 'turn_started', run: 1, turn: 1, takes: ['m1'] },
+      started,
+    ]
+    const next: EventBody[] = [
+      { type: 'message_received', messageId: 'm2', content: 'hello' },
+      { type: 'run_started', run: 2, messageId: 'm2' },
+    ]
+    expect(settledOf('m1', numbered(...before))).toBeUndefined()
+    expect(settledOf('m1', numbered(...before, ...next))).toMatchObject({ status: 'rejected', code: 'started_over' })
+    expect(settledOf('m2', numbered(...before, ...next))).toBeUndefined()
+    const passedOn: EventBody = { type: 'message_received', messageId: 'm1', content: 'go' }
+    expect(settledOf('m1', numbered(...before, passedOn, ...next))).toBeUndefined()
+  })
+
   it('the run of a message does not exist if the message was rejected', () => {
     expect(settledOf('m1', numbered({ type: 'message_rejected', messageId: 'm1', code: 'agent_mismatch', reason: 'r' }))).toEqual({
       status: 'rejected',
@@ -113,5 +199,7 @@ describe('the run of a message', () => {
       reason: 'r',
     })
     expect(settledOf('m1', numbered({ type: 'message_rejected', code: 'undecodable', reason: 'r' }))).toBeUndefined()
+    const refused: EventBody = { type: 'message_rejected', messageId: 'm1', code: 'inbox_full', reason: 'r' }
+    expect(settledOf('m1', numbered(refused, { type: 'message_received', messageId: 'm1', content: 'again' }))).toBeUndefined()
   })
 })

@@ -31,3 +31,27 @@ it('a watcher never sees an event together with an older status, even if the eve
   }
   expect(seen).toEqual(['session_started, idle', 'session_closed, closed'])
 })
+
+it('a watcher does not read again and again while a model streams more than it may show before the events are stored', async () => {
+  const started = { v: 1, seq: 1, at: 0, type: 'session_started' } as unknown as SessionEvent
+  // A model call that has seen event 5, which is not stored yet.
+  const part = { sessionId: 's', seq: 5, attempt: 1, begunAt: 1, until: 1, from: 0, run: 1, turn: 1, pieces: [] }
+  let looks = 0
+  const store = {
+    lastCallEnd: async () => 0,
+    live: async () => {
+      looks += 1
+      // Other work of the process gets its turn.
+      await new Promise((resolve) => setImmediate(resolve))
+      return { head: 1, status: 'running', parts: [part], more: true }
+    },
+    events: async (_: string, { after = 0 }) => [started].filter(({ seq }) => seq > after),
+    watch: () => () => undefined,
+    hasHeardWithin: () => true,
+  } as unknown as Store
+  const stop = new AbortController()
+  const source = { sessionId: 's', client: undefined as never, store, closed: new AbortController().signal }
+  setTimeout(() => stop.abort(), 300)
+  for await (const _ of watchBatches(source, 0, stop.signal));
+  expect(looks).toBeLessThan(10)
+})

@@ -344,3 +344,18 @@ describe('pages of the history', () => {
     return { events }
   }
 })
+
+it('the stream of a message that was refused and sent again shows its answer', () => {
+  const bodies = [
+    { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
+    { type: 'message_rejected', messageId: 'm1', code: 'inbox_full', reason: 'full' },
+    { type: 'message_received', messageId: 'm1', content: 'hello' },
+    { type: 'run_started', run: 1, messageId: 'm1' },
+    { type: 'turn_started', run: 1, turn: 1, takes: ['m1'] },
+  ]
+  const events = bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
+  const streamAfter = (count: number) =>
+    startStreaming({ from: { message: 'm1', since: 0 }, show: 'steps', past: outlineOf(events.slice(0, count)) }).stream
+  expect(streamAfter(2).end()).toBe('ended')
+  for (const count of [3, 5]) expect(streamAfter(count).end()).toBe('open')
+})
