@@ -140,7 +140,7 @@ function receive(journal: Journal, raw: unknown): MessageSignal | undefined {
     journal.append({ type: 'message_rejected', ...defined({ messageId }), ...checked.refusal })
     return undefined
   }
-  const { messageId = uuid4(), content, metadata, agent, blob, deadlineMs, by, traceparent } = checked.message
+  const { messageId = uuid4(), content, metadata, agent, blob, deadlineMs, receivedAt, by, traceparent } = checked.message
   const { state } = journal
   if (agent !== undefined && agent !== state.agent) {
     const reason = `The session talks to the agent "${state.agent}", not to "${cutText(agent, TEXT_BYTES.name)}": use another session id.`
@@ -159,7 +159,7 @@ function receive(journal: Journal, raw: unknown): MessageSignal | undefined {
     content,
     ...(metadata && { metadata }),
     ...(blob && { blob }),
-    ...defined({ deadlineMs, by, traceparent }),
+    ...defined({ deadlineMs, receivedAt, by, traceparent }),
   })
   return checked.message
 }

@@ -231,8 +231,8 @@ function endRun(state: SessionState): void {
   endSeries(state)
 }
 
-function queued({ messageId, seq, at, deadlineMs }: EventOf<'message_received'>): QueuedMessage {
-  return { messageId, seq, ...(deadlineMs !== undefined && { deadlineAt: at + deadlineMs }) }
+function queued({ messageId, seq, at, deadlineMs, receivedAt = at }: EventOf<'message_received'>): QueuedMessage {
+  return { messageId, seq, ...(deadlineMs !== undefined && { deadlineAt: Math.min(at, receivedAt) + deadlineMs }) }
 }
 
 function openRun({ inbox, facts }: SessionState, event: EventOf<'run_started'>): RunState {

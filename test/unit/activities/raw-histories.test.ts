@@ -332,6 +332,14 @@ describe('what an execution had itself from one before it', () => {
     expect(namesOf(await readWith(1, [received], ...loading, loaded, asks(1, 2, 1)))).toEqual(['approve'])
   })
 
+  it('a message with a deadline keeps the time at which the first execution received it', async () => {
+    const eventTime = { seconds: 5 as never }
+    const { received } = await read(0, started({}), { ...signalled('message', { messageId: 'm', content: 'y', deadlineMs: 9 }), eventTime })
+    expect(received).toMatchObject([{ details: { deadlineMs: 9, receivedAt: 5_000 } }])
+    const again = { ...signalled('message', { messageId: 'm', content: 'y', deadlineMs: 9, receivedAt: 4_000 }), eventTime }
+    expect((await read(0, started({}), again)).received).toMatchObject([{ details: { receivedAt: 4_000 } }])
+  })
+
   it('a message without an id gets the same id wherever it is passed on', async () => {
     const { received } = await read(0, started({}), signalled('message', { content: 'y' }))
     expect(received).toEqual([{ kind: 'signal', name: 'message', details: { content: 'y', messageId: 'e/2' } }])
@@ -404,14 +412,6 @@ describe('a session would lose', () => {
     expect((await read(4, started({}), asks(1, 1, 3), ...calls, signalled('interrupt'))).lost).toBe('tool calls')
     expect((await read(4, started({}), asks(1, 1, 3), ...calls, accepted('rollback'))).lost).toBe('tool calls')
   })
-})
-
-it('an update that was passed on counts as done once its event is stored, even if it was refused or changed nothing', async () => {
-  const requests = [
-    { kind: 'update', name: 'pause', details: {}, id: 'u1' },
-    { kind: 'update', name: 'rollback', details: { target: { run: 1 } }, id: 'u2' },
-    { kind: 'update', name: 'unpause', details: {}, id: 'u3' },
-  ]
 
   it('a session would lose no unstored calls to one interrupt or cancellation, unless the model saw more than one message', async () => {
     const [stop, say] = [signalled('interrupt'), signalled('message')]
@@ -431,6 +431,14 @@ it('an update that was passed on counts as done once its event is stored, even i
     const inProgress = [started({}), say, asks(1, 2, 6), ended(3, requested), uses(1, 2, 9), stop]
     expect(await lostIn(4, asking(1), ...inProgress)).toBe('tool calls')
   })
+})
+
+it('an update that was passed on counts as done once its event is stored, even if it was refused or changed nothing', async () => {
+  const requests = [
+    { kind: 'update', name: 'pause', details: {}, id: 'u1' },
+    { kind: 'update', name: 'rollback', details: { target: { run: 1 } }, id: 'u2' },
+    { kind: 'update', name: 'unpause', details: {}, id: 'u3' },
+  ]
   const history = [started({}), scheduled('loadSession', {}), ended(2, { found: true, requests }), asks(1, 1, 2)]
   const known = [
     { type: 'session_resumed', executionId: 'e' },
