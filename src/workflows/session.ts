@@ -283,6 +283,7 @@ async function raiseLimits(open: Session, request: RaiseRequest): Promise<RaiseA
 }
 
 function eventsPage({ journal, previous }: Session, { after, maxBytes }: EventsQuery): EventsPage {
+    waiting: new Set(),
   const from = typeof after === 'number' && after > 0 ? Math.trunc(after) : 0
   const page = journal.page(from, typeof maxBytes === 'number' && maxBytes > 0 ? Math.min(maxBytes, PAGE_BYTES) : PAGE_BYTES)
   return {

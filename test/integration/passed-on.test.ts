@@ -296,3 +296,27 @@ it('a session that is cancelled while the next execution loads it does not lose 
   await played.session.send('four')
   await three.settled(TIMEOUT)
 })
+
+/** Waits until the session's newest execution has accepted an update. */
+const requested = ({ id }: Played): Promise<boolean> =>
+  until('the request has arrived', async () => {
+    const { events } = await workflowOf(id).fetchHistory()
+    return (events ?? []).some((event) => event.workflowExecutionUpdateAcceptedEventAttributes)
+  })
+
+it('a message that follows a rollback is answered after it, although both arrived while the session was loading', LIMIT, async () => {
+  const postgres = await startOldBuild(player.agent)
+  const played = player.play(here.pawl, { model: () => 'hello' })
+  await (await played.session.send('one')).result(TIMEOUT)
+  await (await played.session.send('two')).result(TIMEOUT)
+  await until('it is stored', () => isStored(played.id, 'idle'))
+  await workflowOf(played.id).terminate('by an operator')
+  postgres.delayMs = 1_000
+  const rolledBack = played.session.rollback({ run: 2 })
+  await requested(played)
+  const three = await played.session.send('three')
+  postgres.delayMs = 0
+  await rolledBack
+  expect((await three.result(TIMEOUT)).text).toBe('hello')
+  expect(heardBy(played)).toEqual(['one', 'three'])
+})
