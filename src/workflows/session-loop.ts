@@ -75,20 +75,24 @@ export async function serve(open: Session, start: Start): Promise<void> {
   }
 }
 
-/** Closes the session if everything is stored and no message arrived meanwhile. Returns whether it did. */
-async function close(open: Session): Promise<boolean> {
+/** Closes the session if everything is stored, and nothing that arrives meanwhile keeps it open. Returns whether it did. */
+export async function close(open: Session): Promise<boolean> {
   const { journal, flushing, closing } = open
   await flushing.drained()
   await condition(requestsFinished)
-  if (closing.wanted?.when !== 'now' && (nextStep(open) !== 'wait' || isKeptOpen(open))) return false
-  const by = closing.wanted?.by
-  journal.append({ type: 'session_closed', reason: closing.wanted ? 'requested' : 'idle', ...defined({ by }) })
-  // From here on, a client must request the close again, because whatever keeps the session open may end meanwhile.
-  closing.wanted = undefined
-  const closed = journal.watermark().seq
-  await flushing.drained()
-  await condition(requestsFinished)
-  return journal.watermark().seq === closed
+  const { wanted } = closing
+  if (wanted?.when !== 'now' && (nextStep(open) !== 'wait' || isKeptOpen(open))) return false
+  for (;;) {
+    journal.append({ type: 'session_closed', reason: wanted ? 'requested' : 'idle', ...defined({ by: wanted?.by }) })
+    // From here on, a client must request the close again, because whatever keeps the session open may end meanwhile.
+    closing.wanted = undefined
+    const closed = journal.watermark().seq
+    await flushing.drained()
+    await condition(requestsFinished)
+    if (journal.watermark().seq === closed) return true
+    // What has arrived meanwhile, such as a rejected message, may have left nothing to do.
+    if (nextStep(open) !== 'wait' || hasRunInProgress(open) || journal.state.paused !== undefined) return false
+  }
 }
 
 /** Whether a rollback, a fork, or another update that came before the queued messages must finish before the next run starts. */

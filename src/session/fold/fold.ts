@@ -96,6 +96,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
 }
 
 function applyEvent(state: SessionState, event: SessionEvent): void {
+  stayOpen(state)
   state.seq = event.seq
   state.updatedAt = event.at
   countSpend(state, event)
@@ -125,7 +126,6 @@ const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf
   session_resumed: resumeSession,
   message_received(state, event) {
     queue(state, queued(event))
-    if (state.paused) stayOpen(state)
     state.accepted.push(shortHash(event.messageId))
     if (state.accepted.length > ACCEPTED_KEPT) state.accepted.shift()
   },
