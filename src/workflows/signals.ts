@@ -30,6 +30,8 @@ export interface CurrentExecution {
   closing: Session['closing']
   /** Messages that arrived before the session was open. */
   early: unknown[]
+  /** Whether the execution has carried out an update. */
+  hasCarriedOut: boolean
   /** How many signals the execution has received. */
   signals: number
   /** Work to do in order once the session is open, after what earlier executions passed on. */

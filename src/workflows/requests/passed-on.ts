@@ -150,8 +150,14 @@ export async function carryOutOnce<A, R>(execution: CurrentExecution, raw: A, ca
   })
   try {
     const open = await opened(execution)
-    const outcome = outcomes.get(id)
-    return outcome ? (outcome as Promise<R>) : carryOut(open, raw, receivedAt)
+    const known = outcomes.get(id)
+    const outcome = known ? (known as Promise<R>) : carryOut(open, raw, receivedAt)
+    const noteDone = (): void => {
+      execution.hasCarriedOut = true
+    }
+    if (outcome instanceof Promise) void outcome.then(noteDone, ignore)
+    else noteDone()
+    return outcome
   } finally {
     begins()
   }
