@@ -271,34 +271,6 @@ it.each(['interrupt', 'cancel'] as const)(
   },
 )
 
-it.each(['interrupt', 'cancel'] as const)(
-  'an effect that is in no stored event stays recorded if a request to %s it follows that no worker could replay',
-  LIMIT,
-  async (how) => {
-    const postgres = await startOldBuild(player.agent)
-    const scripts: Scene['model'][] = [() => 'hello', () => [use('pay', 'rent')]]
-    const played: Played = player.play(here.pawl, { model: (request, ctx) => scripts.shift()?.(request, ctx) ?? never() })
-    await (await played.session.send('one')).result(TIMEOUT)
-    await stored(played)
-    await postgres.close()
-    const two = await played.session.send('two')
-    await until('the model has the receipt', () => played.requests.length === 3)
-    if (how === 'interrupt') await played.session.interrupt({ reason: 'enough' })
-    else await workflowOf(played.id).cancel()
-    await until('its model call is stopped', async () => {
-      const { events } = await workflowOf(played.id).fetchHistory()
-      return events?.some((event) => event.activityTaskCancelRequestedEventAttributes)
-    })
-    await worker?.stop()
-
-    await takeOver(played, player.agent)
-    expect(await codeOf(two)).toBe('run_interrupted')
-    expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0', 'run_interrupted'])
-    expect(played.count('pay')).toBe(1)
-    await rowsMatchEvents(here.stack, played.id)
-  },
-)
-
 it('a message that waited in an execution that was lost keeps its deadline, which counts from when it was received', LIMIT, async () => {
   await startOldBuild(player.agent)
   const played: Played = player.play(here.pawl, { model: () => 'hello' })
