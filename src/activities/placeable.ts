@@ -17,6 +17,9 @@ interface Unstored {
   since: number
 }
 
+/** A request that is passed on. `at`: its position in history; 0 if an earlier execution had received it. */
+type PlacedRequest = Pick<PriorRequest, 'kind' | 'name'> & { at: number }
+
 interface TurnOf {
   run: number
   turn: number
@@ -28,7 +31,7 @@ interface TurnOf {
  * the session as stored; undefined if nothing is stored, null if it cannot be read.
  */
 export function lostWith(
-  received: readonly PriorRequest[],
+  received: readonly PlacedRequest[],
   { activities, since }: Unstored,
   answers: readonly PriorAnswer[],
   state: SessionState | null | undefined,
@@ -37,14 +40,41 @@ export function lostWith(
   if (scheduled.some(({ name }) => name === 'loadFork')) return 'events of the session that it forked'
   if (jsonBytes(answers) > MAX_ANSWERS_BYTES) return 'results of calls that are too large to pass on'
   const calls = scheduled.filter(({ name }) => name === 'executeTool')
-  const isNew = calls.some(({ input }) => answers.some((one) => one.of === 'model' && isSameTurn(one, input as ExecuteToolInput)))
+  const isNew = ({ input }: Activity): boolean => answers.some((one) => one.of === 'model' && isSameTurn(one, input as ExecuteToolInput))
   const areMadeAgain = calls.every((call) => isMadeAgain(call, scheduled, answers, state))
-  return !areMadeAgain || (isNew && !received.every(keepsRun)) ? 'tool calls' : undefined
+  const mayMove = calls.some((call) => isNew(call) && !received.every(keepsRun) && !onlyStops(call, received, scheduled, state))
+  return !areMadeAgain || mayMove ? 'tool calls' : undefined
 }
 
 /** Whether runs and calls have the same numbers after the request as without it. */
-function keepsRun({ kind, name }: PriorRequest): boolean {
-  return kind === 'signal' ? name !== SIGNALS.interrupt : kind === 'update' && DECISIONS.includes(name)
+function keepsRun(one: PlacedRequest): boolean {
+  return one.kind === 'update' ? DECISIONS.includes(one.name) : !isStop(one)
+}
+
+function isStop({ kind, name }: PlacedRequest): boolean {
+  return kind === 'cancellation' || (kind === 'signal' && name === SIGNALS.interrupt)
+}
+
+/**
+ * Whether nothing but one stop came beside messages, and the call's run is the first one that follows. The session records the call before
+ * it carries out the stop. However, a run that is about to be stopped takes only its opening message: if the model had seen others, the next
+ * run would answer them again.
+ */
+function onlyStops(
+  { input }: Activity,
+  received: readonly PlacedRequest[],
+  scheduled: readonly Activity[],
+  state: SessionState | null | undefined,
+): boolean {
+  const { run } = input as ExecuteToolInput
+  if (state === null || followingRuns(state).first !== run) return false
+  if (received.some(({ kind }) => kind === 'update') || received.filter(isStop).length > 1) return false
+  const asked = scheduled.filter((one) => one.name === 'callModel' && (one.input as CallModelInput).run === run)
+  const newest = asked.at(-1)
+  if (!newest) return true
+  const isSeen = ({ kind, name, at }: PlacedRequest): boolean => kind === 'signal' && name === SIGNALS.message && at < newest.at
+  const messages = received.filter(isSeen).length + (state?.inbox.length ?? 0)
+  return messages <= (state?.current?.run === run ? 0 : 1)
 }
 
 const DECISIONS: readonly string[] = [UPDATES.approve, UPDATES.deny, UPDATES.answer, UPDATES.resolve]

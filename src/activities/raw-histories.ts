@@ -115,12 +115,14 @@ export async function readUnstored(sessionId: string, executionId: string, event
   const later = await withoutStored(late, events, watermarkIn(input)?.seq ?? carriedUpTo, history, client)
   const left = await withoutIdle([...early, ...later], activities, history, client)
   const requests = await Promise.all(left.map((one) => passedOn(one, executionId, client)))
-  const received = [...(mistaken ? await readMistaken(sessionId, mistaken, client) : []), ...requests]
+  const ofMistaken = mistaken ? await readMistaken(sessionId, mistaken, client) : []
+  const received = [...ofMistaken, ...requests]
+  const placed = [...ofMistaken.map((one) => ({ ...one, at: 0 })), ...left]
   const unanswered = activities.filter(({ at, endedAt }) => at > newest || endedAt === undefined || endedAt > newest)
   const answers = withoutFailures([...inheritedBy(carried, loaded), ...(await answersIn(unanswered, client))])
   if (newest < 0 && carriedUpTo > stored) return { received, answers, lost: 'events that an earlier execution passed on to it' }
   const known = stored > 0 ? await events.state() : undefined
-  return { received, answers, lost: lostWith(received, { activities: unanswered, since: newest }, answers, known) }
+  return { received, answers, lost: lostWith(placed, { activities: unanswered, since: newest }, answers, known) }
 }
 
 /** Whether the stored events belong to another past than the one that these activities know. */

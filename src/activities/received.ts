@@ -2,7 +2,7 @@
 import type { Client } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 import type { PriorRequest, Succession } from '../calls/activities.ts'
-import type { HistoryEvent } from '../connect/histories.ts'
+import { eventTime, type HistoryEvent } from '../connect/histories.ts'
 import { defined } from '../session/defined.ts'
 import { isObject } from '../session/json.ts'
 import { type Continuation, SIGNALS } from '../session/protocol/protocol.ts'
@@ -10,10 +10,11 @@ import type { Request } from './already-stored.ts'
 import { decodedOrNothing } from './history-payloads.ts'
 
 /**
- * A signal, a cancellation or an update, with its position in history. `endedAt`: the position at which an update was completed. `details`:
- * used instead of a payload by requests that an earlier execution passed on.
+ * A signal, a cancellation or an update, with its position in history. `endedAt`: the position at which an update was completed. `time`: when
+ * the server received a signal, in milliseconds since 1970. `details`: used instead of a payload by requests that an earlier execution passed
+ * on.
  */
-export type ReceivedRequest = { kind: PriorRequest['kind']; at: number; endedAt?: number; id: string; name: string } & (
+export type ReceivedRequest = { kind: PriorRequest['kind']; at: number; endedAt?: number; id: string; name: string; time?: number } & (
   | { payload: Payload | null | undefined }
   | { details: unknown }
 )
@@ -33,7 +34,11 @@ export function receivedIn(history: readonly HistoryEvent[]): ReceivedRequest[] 
       workflowExecutionUpdateCompletedEventAttributes: completed,
     } = event
     const eventId = String(event.eventId)
-    if (signal) received.push({ kind: 'signal', at, id: eventId, name: signal.signalName ?? '', payload: signal.input?.payloads?.[0] })
+    if (signal) {
+      const { signalName, input } = signal
+      const payload = input?.payloads?.[0]
+      received.push({ kind: 'signal', at, id: eventId, name: signalName ?? '', time: eventTime(event), payload })
+    }
     if (cancelled) received.push({ kind: 'cancellation', at, id: eventId, name: 'cancel', details: {} })
     // If a reset sent an update again, the request is in its admission and not in its acceptance.
     const request = admitted?.request ?? accepted?.acceptedRequest
@@ -73,13 +78,17 @@ export async function requestIn(received: ReceivedRequest, client: Client): Prom
   return { kind, name, details, ...(kind === 'update' && { id }) }
 }
 
-/** The request in the form in which it is passed on, which stays the same from then on: a message without an id gets one here. */
+/**
+ * The request in the form in which it is passed on, which stays the same from then on: a message without an id gets one here, and one with a
+ * deadline the time from which the deadline counts.
+ */
 export async function passedOn(received: ReceivedRequest, executionId: string, client: Client): Promise<PriorRequest> {
   const { kind, name, details } = await requestIn(received, client)
-  const { id } = received
+  const { id, time } = received
   if (kind === 'update') return { kind, name, details, id }
-  const isUnnamed = name === SIGNALS.message && isObject(details) && details.messageId === undefined
-  return { kind, name, details: isUnnamed ? { ...details, messageId: `${executionId}/${id}` } : details }
+  if (name !== SIGNALS.message || !isObject(details)) return { kind, name, details }
+  const { messageId = `${executionId}/${id}`, deadlineMs, receivedAt = time } = details
+  return { kind, name, details: { ...details, messageId, ...(deadlineMs !== undefined && defined({ receivedAt })) } }
 }
 
 /** Requests that were passed on precede all that the execution itself received. */

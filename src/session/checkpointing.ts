@@ -44,8 +44,10 @@ function requestIn({ facts }: SessionState, event: SessionEvent): CheckpointDue 
  * a policy by time (`everyMs`) has passed.
  */
 export function checkpointAfter(state: SessionState, event: SessionEvent, isTime: boolean): CheckpointDue | undefined {
+  // The event that closes a session stays its last one, so the next event makes a checkpoint that is due.
+  if (event.type === 'checkpoint_made' || event.type === 'session_closed' || isTurnOpen(state)) return undefined
   // A recovery has gone back completely only once it has ended.
-  if (event.type === 'checkpoint_made' || event.type === 'recovery_started' || isTurnOpen(state)) return undefined
+  if (event.type === 'recovery_started') return undefined
   const { reasons: requested = [], by } = state.checkpointDue ?? {}
   const ofTurn = endsTurn(state, event) ? reasonOfTurn(state, event, isTime) : undefined
   const reasons = [...requested, ...(ofTurn === undefined ? [] : [ofTurn])]

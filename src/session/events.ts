@@ -72,7 +72,8 @@ export type EventBody =
   | { type: 'session_resumed'; executionId: string; fromEpoch: string; coreVersion: number; resetOf?: string; unreplayable?: Unreplayable }
   /**
    * `blob`: refers to the whole content; `content` then holds only its beginning. `deadlineMs`: milliseconds from this event, for the run
-   * that takes the message. `traceparent`: the caller's span, as defined by W3C Trace Context.
+   * that takes the message. `receivedAt`: if an earlier execution had received the message, the time from which its deadline counts, in
+   * milliseconds since 1970. `traceparent`: the caller's span, as defined by W3C Trace Context.
    */
   | {
       type: 'message_received'
@@ -81,6 +82,7 @@ export type EventBody =
       metadata?: JsonObject
       blob?: BlobRef
       deadlineMs?: number
+      receivedAt?: number
       by?: string
       traceparent?: string
     }

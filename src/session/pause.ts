@@ -8,19 +8,17 @@ import type { RunState, SessionState } from './state.ts'
 /** Folds `session_paused`. */
 export function pause(state: SessionState, { at, by, reason, code, raise }: EventOf<'session_paused'>): void {
   state.paused = { at, ...defined({ by, reason, code, raise }) }
-  stayOpen(state)
 }
 
 /** Folds `session_unpaused`. */
 export function unpause(state: SessionState, { at }: EventOf<'session_unpaused'>): void {
   const { paused, current } = state
   delete state.paused
-  stayOpen(state)
   // A person may have recovered the run during the pause.
   if (paused && current) current.pausedMs = (current.pausedMs ?? 0) + Math.max(0, at - Math.max(paused.at, current.since ?? 0))
 }
 
-/** Keeps a session open that was about to close when something arrives. While it is paused, no run starts that could reopen it. */
+/** Before each event: a session is closed only while its newest event closes it. It stays open if something arrives meanwhile. */
 export function stayOpen(session: { status: SessionStatus; error: object | null }): void {
   if (session.status === 'closed') session.status = session.error ? 'error' : 'idle'
 }

@@ -10,7 +10,7 @@ import type { Start } from '../session/protocol/start.ts'
 import type { CallState, RunState } from '../session/state.ts'
 import { startContinuing } from './continuing.ts'
 import { callModel } from './model-call/model-call.ts'
-import { endRun, failRun, hasRunInProgress, nextStep, type Session } from './session-parts.ts'
+import { endRun, failRun, hasRunInProgress, mayTake, mayTakeAny, nextStep, type Session } from './session-parts.ts'
 import { askFor, expire } from './calls/approvals.ts'
 import { pauseForBudget } from './requests/raising.ts'
 import { requestsFinished } from './requests/passed-on.ts'
@@ -56,8 +56,8 @@ export async function serve(open: Session, start: Start): Promise<void> {
     const decision = decide(journal.state, alarms.due)
     if (isBetweenTurns(decision) && continuing.isDue()) {
       await continuing.attempt()
-    } else if ((decision.do === 'start_run' || decision.do === 'end_hooks') && mayNotStart(open)) {
-      await condition(() => !mayNotStart(open))
+    } else if ((decision.do === 'start_run' || decision.do === 'end_hooks') && mayNotStart(open, decision.do)) {
+      await condition(() => !mayNotStart(open, decision.do))
     } else if (decision.do === 'wait' && hasRunInProgress(open)) {
       await waitForInput(open, () => continuing.isDue())
     } else if (rests(decision)) {
@@ -75,27 +75,32 @@ export async function serve(open: Session, start: Start): Promise<void> {
   }
 }
 
-/** Closes the session if everything is stored and no message arrived meanwhile. Returns whether it did. */
-async function close(open: Session): Promise<boolean> {
+/** Closes the session if everything is stored, and nothing that arrives meanwhile keeps it open. Returns whether it did. */
+export async function close(open: Session): Promise<boolean> {
   const { journal, flushing, closing } = open
   await flushing.drained()
   await condition(requestsFinished)
-  if (closing.wanted?.when !== 'now' && (nextStep(open) !== 'wait' || isKeptOpen(open))) return false
-  const by = closing.wanted?.by
-  journal.append({ type: 'session_closed', reason: closing.wanted ? 'requested' : 'idle', ...defined({ by }) })
-  // From here on, a client must request the close again, because whatever keeps the session open may end meanwhile.
-  closing.wanted = undefined
-  const closed = journal.watermark().seq
-  await flushing.drained()
-  await condition(requestsFinished)
-  return journal.watermark().seq === closed
+  const { wanted } = closing
+  if (wanted?.when !== 'now' && (nextStep(open) !== 'wait' || isKeptOpen(open))) return false
+  for (;;) {
+    journal.append({ type: 'session_closed', reason: wanted ? 'requested' : 'idle', ...defined({ by: wanted?.by }) })
+    // From here on, a client must request the close again, because whatever keeps the session open may end meanwhile.
+    closing.wanted = undefined
+    const closed = journal.watermark().seq
+    await flushing.drained()
+    await condition(requestsFinished)
+    if (journal.watermark().seq === closed) return true
+    // What has arrived meanwhile, such as a rejected message, may have left nothing to do.
+    if (nextStep(open) !== 'wait' || hasRunInProgress(open) || journal.state.paused !== undefined) return false
+  }
 }
 
-/** Whether a rollback, a fork, or an update that was passed on must finish before the next run starts. */
-function mayNotStart({ holds, catchesUp, journal }: Session): boolean {
-  if (holds > 0) return true
-  if (!catchesUp) return false
-  return catchesUp.isHeld || journal.state.inbox.every(({ seq = 0 }) => seq > catchesUp.takesUpTo)
+/** Whether a rollback, a fork, or another update that came before the queued messages must finish before the next run starts. */
+function mayNotStart(session: Session, step: 'start_run' | 'end_hooks'): boolean {
+  const { holds, catchesUp } = session
+  if (holds > 0 || catchesUp?.isHeld) return true
+  // The session may have to end the hooks before it can carry out an update that waits.
+  return (catchesUp !== undefined || step === 'start_run') && !mayTakeAny(session)
 }
 
 /** Whether a pause keeps the session open: the session has work to do afterwards, or only its idle time has expired. */
@@ -121,11 +126,11 @@ async function waitForInput(session: Session, isDue: () => boolean): Promise<voi
   await condition(wakes)
 }
 
-/** Messages that came after an update that was passed on are not part of the run that precedes it. */
-function takesNow({ journal, catchesUp }: Session, takes: string[]): string[] {
-  if (!catchesUp || catchesUp.isHeld) return takes
-  const { inbox } = journal.state
-  return takes.filter((messageId) => (inbox.find((one) => one.messageId === messageId)?.seq ?? 0) <= catchesUp.takesUpTo)
+/** Messages that came after an update that is not carried out yet are not part of the run that precedes it. */
+function takesNow(session: Session, takes: string[]): string[] {
+  const { inbox } = session.journal.state
+  const later = new Set(inbox.filter((message) => !mayTake(session, message)).map(({ messageId }) => messageId))
+  return takes.filter((messageId) => !later.has(messageId))
 }
 
 /** Whether nothing of the run is pending. */

@@ -19,6 +19,11 @@ import { defined } from '../session/defined.ts'
 /** The next update is carried out before the next run starts (`isHeld`), or after the run of the messages up to an event. */
 export type CatchingUp = { isHeld: true } | { isHeld: false; takesUpTo: number }
 
+/** An update that is not carried out yet. `receivedAt`: the newest event when it was received. */
+interface WaitingUpdate {
+  receivedAt: number
+}
+
 export interface Session {
   journal: Journal
   flushing: Flushing
@@ -36,6 +41,8 @@ export interface Session {
   holds: number
   /** Set while the session carries out updates that earlier executions passed on. */
   catchesUp: CatchingUp | undefined
+  /** Updates that wait to be carried out: no run takes a message that came after one of them. */
+  waiting: Set<WaitingUpdate>
   /** Whether the store has another past for the session's id, so that this session must end. */
   isForeign: boolean
 }
@@ -48,9 +55,35 @@ export function nextStep({ journal, alarms }: Session): SessionStep['do'] {
  * Whether the session has recorded what earlier executions had done and accepted, as far as that is possible without a client. Until then,
  * nothing that arrives or becomes due ends a run: what the run had done has happened, and it would be repeated if no event said so.
  */
-export function hasCaughtUp({ journal, inherited, catchesUp }: Session): boolean {
+export function hasCaughtUp(session: Session): boolean {
+  const { journal, inherited, catchesUp } = session
   if (catchesUp) return false
-  return inherited.isUsedUp() || decide(journal.state, NOTHING_DUE).do === 'wait'
+  if (inherited.isUsedUp()) return true
+  const step = decide(journal.state, NOTHING_DUE).do
+  return step === 'wait' || (step === 'start_run' && !mayTakeAny(session))
+}
+
+/** The newest event whose message a run may take now: later ones came after an update that is not carried out yet. */
+function takesUpTo({ catchesUp, waiting }: Session): number {
+  const passedOn = catchesUp && !catchesUp.isHeld ? catchesUp.takesUpTo : Number.POSITIVE_INFINITY
+  return Math.min(passedOn, ...[...waiting].map(({ receivedAt }) => receivedAt))
+}
+
+/** Whether a run may take the message now. */
+export function mayTake(session: Session, { seq = 0 }: { seq?: number }): boolean {
+  return seq <= takesUpTo(session)
+}
+
+/** Whether a run that starts now may take any of the queued messages. */
+export function mayTakeAny(session: Session): boolean {
+  return session.journal.state.inbox.some((message) => mayTake(session, message))
+}
+
+/** Registers an update that is not carried out yet. Returns the function that ends that. */
+export function withholdLater({ waiting }: Session, receivedAt: number): () => void {
+  const update: WaitingUpdate = { receivedAt }
+  waiting.add(update)
+  return () => waiting.delete(update)
 }
 
 /** Whether a run is in progress. This includes a waiting run, and a session in an error that it leaves by itself. */

@@ -51,7 +51,7 @@ import { type OpenedSession, openSession, reopenSession } from './opening/open.t
 import { opened, ready } from './opening/when-open.ts'
 import { startOpening } from './opening/loading.ts'
 import { startPacing } from './pacing.ts'
-import { hasCaughtUp, type Session, stopDetails, untilReleased } from './session-parts.ts'
+import { hasCaughtUp, hasRunInProgress, type Session, stopDetails, untilReleased } from './session-parts.ts'
 import { answer, approve, checkAnswerRequest, checkDecision, checkResolution, deny, resolve } from './calls/approvals.ts'
 import { carryOutOnce, type UpdateAction, carryOutPassedOn, requestsFinished, type Updates } from './requests/passed-on.ts'
 import { pause, unpause } from './requests/pausing.ts'
@@ -61,7 +61,7 @@ import { recoverRestoring, restores } from './requests/restoring.ts'
 import { recoverCalls } from './requests/selective.ts'
 import { type Resets, watchResets } from './resets.ts'
 import { cancel, type CurrentExecution, doWaiting, interrupt, signalled } from './signals.ts'
-import { serve } from './session-loop.ts'
+import { close, serve } from './session-loop.ts'
 import { NOT_SERVED_AFTER_MS, startServing } from './awaiting-worker.ts'
 import { startCallWaits } from './calls/call-waits.ts'
 import { readStart } from './opening/start.ts'
@@ -98,6 +98,7 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
     opening: startOpening(),
     closing: { wanted: start.carried?.closing },
     early: [],
+    hasCarriedOut: false,
     signals: 0,
     onceOpen: [],
     repeated: NOTHING_REPEATED,
@@ -133,7 +134,11 @@ function answerQueries(execution: CurrentExecution): void {
 
 function acceptUpdates(execution: CurrentExecution): Updates {
   const updates: Updates = new Map()
-  setHandler(resumeUpdate, async () => summaryOf((await opened(execution)).journal.state))
+  setHandler(resumeUpdate, async () => {
+    const { journal } = await opened(execution)
+    execution.hasCarriedOut = true
+    return summaryOf(journal.state)
+  })
   const recoverOpen = (open: Session, raw: RecoverRequest) => recoverSession(execution, open, recoverRequestOf(raw))
   updates.set(UPDATES.recover, recoverOpen as UpdateAction<unknown, unknown>)
   setHandler(
@@ -144,9 +149,11 @@ function acceptUpdates(execution: CurrentExecution): Updates {
     },
     {
       validator: (raw) => {
-        recoverRequestOf(raw)
         const session = ready(execution)
-        if (session) checkIsInError(session.journal.state)
+        // A request that is refused here leaves nothing in history, so its execution could not tell that there was one.
+        if (!session) return
+        recoverRequestOf(raw)
+        checkIsInError(session.journal.state)
       },
     },
   )
@@ -200,7 +207,9 @@ async function openAndServe(execution: CurrentExecution, updates: Updates, reset
         execution.session = session
         execution.repeated = open.repeated ?? NOTHING_REPEATED
         carryOutPassedOn(execution, session, updates, open.requests ?? [])
-        doWaiting(execution, session)
+        const receive = (): void => doWaiting(execution, session)
+        if (!open.closed) receive()
+        else if (await staysClosed(execution, session, open.closed, receive)) return
         await serve(session, start)
       },
       leave,
@@ -211,6 +220,30 @@ async function openAndServe(execution: CurrentExecution, updates: Updates, reset
     if (how === 'foreign') return startAgain(execution)
     open = await reopenSession(start, session, resets, opening)
   }
+}
+
+/** Opens a closed session. Returns whether it stays closed, because nothing that arrived needs it: requests were refused, messages rejected. */
+async function staysClosed(
+  execution: CurrentExecution,
+  session: Session,
+  { journal: past }: NonNullable<OpenedSession['closed']>,
+  receive: () => void,
+): Promise<boolean> {
+  const { journal, flushing } = session
+  const { seq } = journal.watermark()
+  const queued = journal.state.inbox.length
+  receive()
+  const isNeeded = (): boolean => execution.hasCarriedOut || hasRunInProgress(session) || journal.state.inbox.length > queued
+  // Whoever starts a workflow without a request may send one later.
+  if (execution.signals === 0 && requestsFinished()) return false
+  await condition(() => isNeeded() || requestsFinished())
+  if (isNeeded()) return false
+  // A refusal may have been recorded.
+  if (journal.watermark().seq > seq || flushing.storedSeq() >= seq) return close(session)
+  // Clients query the newest execution, even after it has ended.
+  execution.session = undefined
+  if (past) execution.before = sessionOf(execution, { journal: past })
+  return true
 }
 
 /** The session already exists and receives the messages: the next execution loads it, and the messages are sent to it again. */
@@ -250,6 +283,7 @@ function sessionOf(
     inherited,
     holds: 0,
     catchesUp: undefined,
+    waiting: new Set(),
     isForeign: false,
   }
   return session
@@ -259,12 +293,13 @@ async function recoverSession(execution: CurrentExecution, open: Session, reques
   // A rollback that has seen the run end must not find it in progress again.
   if (open.holds > 0) await untilReleased(open)
   checkIsInError(open.journal.state)
+  const before = open.journal.watermark().seq
   try {
     if (choosesCalls(open.journal.state, request)) await recoverCalls(open, request)
     else await recoverRun(execution, open, request)
   } finally {
     // Refusals are recorded, too.
-    open.flushing.nudge()
+    if (open.journal.watermark().seq > before) open.flushing.nudge()
   }
   return summaryOf(open.journal.state)
 }

@@ -30,6 +30,8 @@ export interface CurrentExecution {
   closing: Session['closing']
   /** Messages that arrived before the session was open. */
   early: unknown[]
+  /** Whether the execution has carried out an update. */
+  hasCarriedOut: boolean
   /** How many signals the execution has received. */
   signals: number
   /** Work to do in order once the session is open, after what earlier executions passed on. */
@@ -140,7 +142,7 @@ function receive(journal: Journal, raw: unknown): MessageSignal | undefined {
     journal.append({ type: 'message_rejected', ...defined({ messageId }), ...checked.refusal })
     return undefined
   }
-  const { messageId = uuid4(), content, metadata, agent, blob, deadlineMs, by, traceparent } = checked.message
+  const { messageId = uuid4(), content, metadata, agent, blob, deadlineMs, receivedAt, by, traceparent } = checked.message
   const { state } = journal
   if (agent !== undefined && agent !== state.agent) {
     const reason = `The session talks to the agent "${state.agent}", not to "${cutText(agent, TEXT_BYTES.name)}": use another session id.`
@@ -159,7 +161,7 @@ function receive(journal: Journal, raw: unknown): MessageSignal | undefined {
     content,
     ...(metadata && { metadata }),
     ...(blob && { blob }),
-    ...defined({ deadlineMs, by, traceparent }),
+    ...defined({ deadlineMs, receivedAt, by, traceparent }),
   })
   return checked.message
 }

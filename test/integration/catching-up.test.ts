@@ -271,6 +271,21 @@ it.each(['interrupt', 'cancel'] as const)(
   },
 )
 
+it('a message that waited in an execution that was lost keeps its deadline, which counts from when it was received', LIMIT, async () => {
+  await startOldBuild(player.agent)
+  const played: Played = player.play(here.pawl, { model: () => 'hello' })
+  await (await played.session.send('one')).result(TIMEOUT)
+  await stored(played)
+  await worker?.stop()
+  const two = await played.session.send('two', { deadline: DEADLINE_MS })
+  const received = Date.now()
+  await until('the deadline has passed', () => Date.now() > received + DEADLINE_MS)
+  await takeOver(played, player.agent)
+  expect(await codeOf(two)).toBe('deadline_exceeded')
+  expect(played.requests).toHaveLength(1)
+  await rowsMatchEvents(here.stack, played.id)
+})
+
 it('a client’s answer that came in time still counts if its time has expired when the session is taken over', LIMIT, async () => {
   const asking = approvalStage()
   const postgres = await startOldBuild(asking.agent)

@@ -56,6 +56,9 @@ async function beforeTheOutage(model: Scene['model'] = () => 'hello'): Promise<P
   return played
 }
 
+const madeIn = async ({ session }: Played): Promise<string[]> =>
+  ofType(await eventsOf(session), 'tool_completed').map(({ callId }) => callId)
+
 /** What was passed on, and how that ended. */
 const passedOnTo = async (session: SessionHandle) =>
   ofType(await eventsOf(session), 'request_passed_on').map(({ name, code }) => ({ name, code }))
@@ -256,6 +259,28 @@ it('an effect that followed an answer in which the model had paused does not hap
   expect(played.entries.map(({ tool, callId }) => `${tool} ${callId}`)).toEqual(['pay t_2_2_0'])
 })
 
+it(
+  'an interrupt after an effect that was not stored ends the run in the next execution, and the effect stays recorded',
+  LIMIT,
+  async () => {
+    const scripts: ScriptedAnswer[] = ['hello', [use('pay', 'rent')]]
+    const played = await beforeTheOutage((request) => {
+      const said = saidIn(request).at(-1)
+      return said === 'three' ? 'three is answered' : (scripts.shift() ?? new Promise(() => undefined))
+    })
+    const two = await played.session.send('two')
+    await until('the model has the receipt', () => played.requests.length === 3)
+    await played.session.interrupt({ reason: 'enough' })
+    await until('its run has ended', async () => (await played.session.state()).status === 'idle')
+    await startNewBuild(player.agent)
+    const three = await played.session.send('three')
+    expect((await three.result(TIMEOUT)).text).toBe('three is answered')
+    expect(await two.settled(TIMEOUT)).toMatchObject({ status: 'interrupted', reason: 'enough' })
+    expect(await madeIn(played)).toEqual(['t_2_1_0'])
+    expect(played.count('pay')).toBe(1)
+  },
+)
+
 /** A session whose next execution is still loading it: an effect of its second message is not stored, and a third one has been sent. */
 async function whileItLoads(): Promise<{ played: Played; three: RunHandle; loads(): void }> {
   const scripts: ScriptedAnswer[] = ['hello', [use('pay', 'rent')], 'paid']
@@ -272,9 +297,6 @@ async function whileItLoads(): Promise<{ played: Played; three: RunHandle; loads
   await until('the next execution begins', async () => (await workflowOf(played.id).describe()).runId !== broken, 60_000)
   return { played, three, loads: () => void (postgres.delayMs = 0) }
 }
-
-const madeIn = async ({ session }: Played): Promise<string[]> =>
-  ofType(await eventsOf(session), 'tool_completed').map(({ callId }) => callId)
 
 it('an interrupt that arrives while the next execution loads the session does not lose what its run had done', LIMIT, async () => {
   const { played, three, loads } = await whileItLoads()
@@ -295,4 +317,28 @@ it('a session that is cancelled while the next execution loads it does not lose 
   expect(played.count('pay')).toBe(1)
   await played.session.send('four')
   await three.settled(TIMEOUT)
+})
+
+/** Waits until the session's newest execution has accepted an update. */
+const requested = ({ id }: Played): Promise<boolean> =>
+  until('the request has arrived', async () => {
+    const { events } = await workflowOf(id).fetchHistory()
+    return (events ?? []).some((event) => event.workflowExecutionUpdateAcceptedEventAttributes)
+  })
+
+it('a message that follows a rollback is answered after it, although both arrived while the session was loading', LIMIT, async () => {
+  const postgres = await startOldBuild(player.agent)
+  const played = player.play(here.pawl, { model: () => 'hello' })
+  await (await played.session.send('one')).result(TIMEOUT)
+  await (await played.session.send('two')).result(TIMEOUT)
+  await until('it is stored', () => isStored(played.id, 'idle'))
+  await workflowOf(played.id).terminate('by an operator')
+  postgres.delayMs = 1_000
+  const rolledBack = played.session.rollback({ run: 2 })
+  await requested(played)
+  const three = await played.session.send('three')
+  postgres.delayMs = 0
+  await rolledBack
+  expect((await three.result(TIMEOUT)).text).toBe('hello')
+  expect(heardBy(played)).toEqual(['one', 'three'])
 })

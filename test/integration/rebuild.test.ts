@@ -1,6 +1,8 @@
 // Rebuilding restores the rows of sessions from everything that Temporal's histories still have, and names what they no longer have.
 import { WorkflowNotFoundError } from '@temporalio/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { listExecutions } from '../../src/client/admin/executions.ts'
+import { rebuilder } from '../../src/client/admin/rebuild.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
@@ -254,6 +256,30 @@ describe('a fork', () => {
       await schema.query(`delete from {schema}.${table} where session_id = $1`, [fork.id])
     expect(await here.pawl.rebuild({ session: fork.id })).toMatchObject({ sessions: 1, restored: 1, partial: 0, failed: 0 })
     expect(await said()).toEqual(before)
+  })
+
+  it('a fork whose original is erased while a rebuild copies it is reported as failed, with the reason', async () => {
+    const source = play()
+    await say(source, 'one')
+    await say(source, 'two')
+    const forked = await source.session.fork({ run: 2 })
+    await say(player.play(here.pawl, { model: () => 'of the fork' }, { id: forked.id }), 'another two')
+    await close(source)
+    await executionsOf(forked.id, 1)
+    await executionsOf(source.id, 1)
+    await wipe()
+    await here.pawl.rebuild({ session: source.id })
+    const erasedMeanwhile: Store = {
+      ...store,
+      async flush(id, ...rest) {
+        if (id === forked.id) await here.pawl.erase(source.id, { by: 'ops' })
+        return store.flush(id, ...rest)
+      },
+    }
+    const { restore } = rebuilder(here.temporal, erasedMeanwhile, (sessionId) => listExecutions(here.temporal, { sessionId }))
+    const message = expect.stringContaining(`"${source.id}"`)
+    expect(await restore(forked.id)).toMatchObject({ outcome: 'failed', events: 0, upTo: 0, error: { code: 'history_gone', message } })
+    expect(await store.head(forked.id)).toBeNull()
   })
 })
 

@@ -224,6 +224,23 @@ it.each([{ session: 'running' }, { session: 'paused' }])(
   },
 )
 
+it('an idle session that no worker can replay continues by itself if a part of its events is not stored', {
+  timeout: 180_000,
+}, async () => {
+  const away = await startSlowProxy(inject('stack').databaseUrl)
+  const old = await here.startWorker({ agents: [player.agent as Agent], postgres: away.url })
+  const played = player.play(here.pawl, { model: () => 'hello' })
+  await (await played.session.send('one')).result(TIMEOUT)
+  await until('its answer is stored', async () => (await here.pawl.sessions.list({ idPrefix: played.id })).items[0]?.status === 'idle')
+  await away.close()
+  await (await played.session.send('two')).result(TIMEOUT)
+  await old.stop()
+  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  const saidTo = async () => inPostgres(`select message_id from pawl.messages where session_id = '${played.id}' and role = 'assistant'`)
+  await until('its second answer is stored', async () => (await saidTo()).length === 2, 120_000)
+  expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked'))).toEqual(['one', 'two'])
+})
+
 /** A paused session whose payment ends while a deploy breaks it: the next execution inherits the receipt. */
 async function inheritedReceipt(there: Deployment) {
   const old = await there.startWorker({ agents: [player.agent as Agent] })

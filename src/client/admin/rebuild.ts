@@ -98,7 +98,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
       else if (done.events > 0) done.outcome = 'restored'
     } catch (error) {
       // The history of an erased session outlives its rows by a few moments; there is nothing to restore.
-      if (error instanceof StoreError && error.code === 'session_erased') return done
+      if (isErased(error)) return done
       if (failsAllSessions(error)) throw error
       done.outcome = 'failed'
       done.error = problemOf(error)
@@ -196,13 +196,18 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
 
   async function copyPast(done: RebuiltSession, stored: StoredHead, { from, seq }: ForkStart, values: LargeValue[]): Promise<StoredHead> {
     const { sessionId } = done
+    const gone = (): Unrestorable =>
+      new Unrestorable('history_gone', `The events of "${from}" were deleted in the meantime. Rebuild again.`)
     let head = stored
     while (head.seq < seq) {
       const entries = (await store.entries(from, { after: head.seq })).filter((entry) => entry.seq <= seq)
-      if (entries.length === 0)
-        throw new Unrestorable('history_gone', `The events of "${from}" were deleted in the meantime. Rebuild again.`)
-      head = await store.flush(sessionId, head.epoch, entries, { inherited: from })
+      if (entries.length === 0) throw gone()
+      head = await store.flush(sessionId, head.epoch, entries, { inherited: from }).catch(async (error: unknown) => {
+        // Either the fork itself was erased, or the session that it was made from.
+        throw isErased(error) && !(await store.lists.erasure(sessionId)) ? gone() : error
+      })
       done.events += entries.length
+      done.upTo = head.seq
       const inherited = valuesIn(entries.map(({ json }) => JSON.parse(json) as SessionEvent))
       await store.blobs.copy(
         from,
@@ -257,6 +262,10 @@ function valuesIn(events: readonly SessionEvent[]): LargeValue[] {
     const blob = blobOf(event)
     return blob ? [{ seq: event.seq, blob }] : []
   })
+}
+
+function isErased(error: unknown): boolean {
+  return error instanceof StoreError && error.code === 'session_erased'
 }
 
 function noWorker(taskQueue: string): Unrestorable {

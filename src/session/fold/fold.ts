@@ -96,6 +96,7 @@ export function apply(state: SessionState, event: SessionEvent): void {
 }
 
 function applyEvent(state: SessionState, event: SessionEvent): void {
+  stayOpen(state)
   state.seq = event.seq
   state.updatedAt = event.at
   countSpend(state, event)
@@ -125,7 +126,6 @@ const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf
   session_resumed: resumeSession,
   message_received(state, event) {
     queue(state, queued(event))
-    if (state.paused) stayOpen(state)
     state.accepted.push(shortHash(event.messageId))
     if (state.accepted.length > ACCEPTED_KEPT) state.accepted.shift()
   },
@@ -231,8 +231,8 @@ function endRun(state: SessionState): void {
   endSeries(state)
 }
 
-function queued({ messageId, seq, at, deadlineMs }: EventOf<'message_received'>): QueuedMessage {
-  return { messageId, seq, ...(deadlineMs !== undefined && { deadlineAt: at + deadlineMs }) }
+function queued({ messageId, seq, at, deadlineMs, receivedAt = at }: EventOf<'message_received'>): QueuedMessage {
+  return { messageId, seq, ...(deadlineMs !== undefined && { deadlineAt: Math.min(at, receivedAt) + deadlineMs }) }
 }
 
 function openRun({ inbox, facts }: SessionState, event: EventOf<'run_started'>): RunState {

@@ -5,7 +5,7 @@ import { LONGEST_MS } from '../duration.ts'
 import type { BlobRef } from '../call-facts.ts'
 import { isObject, isTooDeep, type Json, jsonBytes, type JsonObject, MAX_DEPTH } from '../json.ts'
 import { isAgentName, type MessageSignal } from './protocol.ts'
-import { MAX_MESSAGE_ID, plainOf } from './requests.ts'
+import { isOrdinal, MAX_MESSAGE_ID, plainOf } from './requests.ts'
 import { boundedText } from './texts.ts'
 import { isTraceparent } from './traceparent.ts'
 import { Undecodable } from './undecodable.ts'
@@ -37,7 +37,7 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
   if (!isObject(given)) {
     return refuse('invalid_message', 'The argument of `message` is not an object: send { "messageId", "content" }.')
   }
-  const { messageId, content, metadata, agent, context, blob, interrupt, deadlineMs, by, traceparent } = given
+  const { messageId, content, metadata, agent, context, blob, interrupt, deadlineMs, receivedAt, by, traceparent } = given
   if (messageId !== undefined && (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID)) {
     return refuse('invalid_message_id', `messageId must be a string of 1 to ${MAX_MESSAGE_ID} characters.`)
   }
@@ -72,6 +72,7 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
       ...(blob !== undefined && { blob: { sha256: blob.sha256, bytes: blob.bytes, preview: blob.preview } }),
       ...(interrupt === true && { interrupt }),
       ...defined({ deadlineMs, by: boundedText(by, 'by') }),
+      ...(deadlineMs !== undefined && isOrdinal(receivedAt) && { receivedAt }),
       // An invalid trace context never causes a refusal.
       ...(isTraceparent(traceparent) && { traceparent }),
     },

@@ -90,6 +90,8 @@ export interface MessageSignal {
   interrupt?: boolean
   /** Milliseconds, from when the session accepts the message, within which the run that accepts it must end. */
   deadlineMs?: number
+  /** From when the deadline counts, in milliseconds since 1970: set when an execution passes on a message that it had received. */
+  receivedAt?: number
   /** The sender's span, by W3C Trace Context. The run that accepts the message is linked to it. Anything else is ignored. */
   traceparent?: string
 }

@@ -100,6 +100,7 @@ export function waitingCalls({ calls }: SessionColumns): number {
 /** Applies one event, in place. It must agree with the fold in `src/session/fold/fold.ts`, which a property test checks. */
 export function applyToSession(session: SessionColumns, event: SessionEvent): void {
   session.updatedAt = event.at
+  stayOpen(session)
   session.incident = incidentAfter(session, event)
   const plan = PLAN.after(session.plan, event)
   if (plan !== session.plan) Object.assign(session, { plan, planIsNew: true })
@@ -124,9 +125,6 @@ const APPLIED: { readonly [T in EventType]?: (session: SessionColumns, event: Ev
   session_resumed(session) {
     if (session.error && session.error.strategy !== 'automatic') session.status = 'error'
     else resume(session)
-  },
-  message_received(session) {
-    if (session.paused) stayOpen(session)
   },
   run_started(session, { run }) {
     session.status = 'running'
@@ -174,11 +172,9 @@ const APPLIED: { readonly [T in EventType]?: (session: SessionColumns, event: Ev
   },
   session_paused(session, { at, by, reason, code, raise }) {
     session.paused = { at, ...defined({ by, reason, code, raise }) }
-    stayOpen(session)
   },
   session_unpaused(session) {
     session.paused = null
-    stayOpen(session)
   },
   session_closed(session) {
     session.status = 'closed'

@@ -121,6 +121,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     metadata: anything,
     blob: optional(BLOB),
     deadlineMs: optional(duration),
+    receivedAt: optional(time),
     by: optional(text),
     traceparent: anything,
   },

@@ -45,6 +45,8 @@ export interface OpenedSession {
   repeated?: RepeatedRequests
   /** What earlier executions had received. */
   requests?: PriorRequest[]
+  /** Set if it had been closed, and earlier executions had left nothing to do: its past without this execution, if that can be read. */
+  closed?: { journal?: Journal }
 }
 
 interface RefusedStart {
@@ -74,7 +76,8 @@ export async function openSession(start: Start, early: unknown[], opening: Execu
   }
   if (loaded.found) {
     const inherited = startInheriting(loaded, loaded.lost ? undefined : loaded.state)
-    return { journal: await journalOf(start, loaded, coreVersion, opening), inherited, requests }
+    const closed = closedPast(loaded, coreVersion)
+    return { journal: await journalOf(start, loaded, coreVersion, opening), inherited, requests, ...defined({ closed }) }
   }
   const named = start.agent === undefined ? await firstAgent(early) : { agent: start.agent, context: start.context }
   const { unreplayable } = loaded
@@ -92,6 +95,14 @@ export async function openSession(start: Start, early: unknown[], opening: Execu
     })
   }
   return begun
+}
+
+function closedPast(loaded: LoadSessionResult & { found: true }, coreVersion: number): OpenedSession['closed'] {
+  const { requests = [], answers, unreplayable } = loaded
+  if (requests.length > 0 || answers || unreplayable) return undefined
+  if (loaded.lost) return {}
+  const { state, digest } = loaded
+  return state.status === 'closed' ? { journal: openJournal({ seq: state.seq, digest }, copyOf(state), coreVersion) } : undefined
 }
 
 function unreplayableOf({ unreplayable }: Start): Unreplayable | undefined {

@@ -7,7 +7,7 @@ import { requestOf, targetIn } from '../../session/protocol/requests.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import type { SessionState } from '../../session/state.ts'
 import { opened } from '../opening/when-open.ts'
-import { nextStep, type Session } from '../session-parts.ts'
+import { nextStep, type Session, withholdLater } from '../session-parts.ts'
 import { cancel, type CurrentExecution, receiveSignal, whenOpen } from '../signals.ts'
 
 /** Carries out an update. `receivedAt`: the newest event when it was received, if that is not the newest one now. */
@@ -136,14 +136,29 @@ function needsRun({ name, details }: PriorUpdate['one'], { run, checkpoint }: Se
   return 'run' in target ? target.run > run : target.checkpoint > (checkpoint?.version ?? 0)
 }
 
-/** Carries out an update of a client once the session is open. An update that was passed on and is sent again is not carried out twice. */
+/**
+ * Carries out an update of a client once the session is open. Until then, messages that came after it wait. An update that was passed on and
+ * is sent again is not carried out twice.
+ */
 export async function carryOutOnce<A, R>(execution: CurrentExecution, raw: A, carryOut: UpdateAction<A, R>): Promise<R> {
   const id = currentUpdateInfo()?.id ?? ''
   let receivedAt: number | undefined
-  whenOpen(execution, ({ journal }) => {
-    receivedAt = journal.watermark().seq
+  let begins = ignore
+  whenOpen(execution, (session) => {
+    receivedAt = session.journal.watermark().seq
+    begins = withholdLater(session, receivedAt)
   })
-  const open = await opened(execution)
-  const outcome = outcomes.get(id)
-  return outcome ? (outcome as Promise<R>) : carryOut(open, raw, receivedAt)
+  try {
+    const open = await opened(execution)
+    const known = outcomes.get(id)
+    const outcome = known ? (known as Promise<R>) : carryOut(open, raw, receivedAt)
+    const noteDone = (): void => {
+      execution.hasCarriedOut = true
+    }
+    if (outcome instanceof Promise) void outcome.then(noteDone, ignore)
+    else noteDone()
+    return outcome
+  } finally {
+    begins()
+  }
 }

@@ -16,7 +16,7 @@ import type {
 import { TARGET_REQUIRED, targetIn } from '../../session/protocol/requests.ts'
 import { findPlace } from '../scheduling.ts'
 import { eventsOf } from '../journal.ts'
-import { endRun, hasRunInProgress, held, refuse, type Session, stopDetails, textOf } from '../session-parts.ts'
+import { endRun, hasRunInProgress, held, refuse, type Session, stopDetails, textOf, withholdLater } from '../session-parts.ts'
 import { readFor } from './reading.ts'
 import type { QueuedMessage, SessionState } from '../../session/state.ts'
 import { defined } from '../../session/defined.ts'
@@ -52,13 +52,19 @@ export async function rollBack(
   const target = targetIn(request.target) ?? refuse('invalid_target', TARGET_REQUIRED)
   const { keys = 'kept' } = request
   if (keys !== 'kept' && keys !== 'forgotten') refuse('invalid_keys', "`keys` must be 'kept' or 'forgotten'.")
-  return held(session, async () => {
-    await placeOf(session, { target })
-    await interruptRun(session, { reason: 'rolled back', ...stopDetails(request) })
-    const place = await placeOf(session, { target, upToSeq })
-    await rewindTo(session, place, { upToSeq, target, ...(keys === 'forgotten' && { keys }), ...stopDetails(request) })
-    return { toSeq: place.seq, effects: place.effects, moreEffects: place.more }
-  })
+  // The run that is stopped must not take a later message with it.
+  const ended = withholdLater(session, upToSeq)
+  try {
+    return await held(session, async () => {
+      await placeOf(session, { target })
+      await interruptRun(session, { reason: 'rolled back', ...stopDetails(request) })
+      const place = await placeOf(session, { target, upToSeq })
+      await rewindTo(session, place, { upToSeq, target, ...(keys === 'forgotten' && { keys }), ...stopDetails(request) })
+      return { toSeq: place.seq, effects: place.effects, moreEffects: place.more }
+    })
+  } finally {
+    ended()
+  }
 }
 
 /** Answers the newest run's messages again, under the same intent. Effects that the run completed are replayed. */

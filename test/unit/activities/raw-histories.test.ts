@@ -332,6 +332,14 @@ describe('what an execution had itself from one before it', () => {
     expect(namesOf(await readWith(1, [received], ...loading, loaded, asks(1, 2, 1)))).toEqual(['approve'])
   })
 
+  it('a message with a deadline keeps the time at which the first execution received it', async () => {
+    const eventTime = { seconds: 5 as never }
+    const { received } = await read(0, started({}), { ...signalled('message', { messageId: 'm', content: 'y', deadlineMs: 9 }), eventTime })
+    expect(received).toMatchObject([{ details: { deadlineMs: 9, receivedAt: 5_000 } }])
+    const again = { ...signalled('message', { messageId: 'm', content: 'y', deadlineMs: 9, receivedAt: 4_000 }), eventTime }
+    expect((await read(0, started({}), again)).received).toMatchObject([{ details: { receivedAt: 4_000 } }])
+  })
+
   it('a message without an id gets the same id wherever it is passed on', async () => {
     const { received } = await read(0, started({}), signalled('message', { content: 'y' }))
     expect(received).toEqual([{ kind: 'signal', name: 'message', details: { content: 'y', messageId: 'e/2' } }])
@@ -361,8 +369,8 @@ describe('a session would lose', () => {
     expect((await read(4, ...second)).lost).toBe('tool calls')
   })
 
-  const IDLE = { status: 'idle', error: null, run: 1, current: null }
-  const asking = (turn: number) => ({ status: 'running', error: null, run: 1, current: { run: 1, turn, phase: 'model' } })
+  const IDLE = { status: 'idle', error: null, run: 1, current: null, inbox: [] }
+  const asking = (turn: number) => ({ ...IDLE, status: 'running', current: { run: 1, turn, phase: 'model' } })
 
   it('a session would lose the unstored calls of a run whose message could join the one before, however that one ended', async () => {
     const calls = [asks(3, 1, 8), ended(4, requested), uses(3, 1, 11)] as const
@@ -403,6 +411,25 @@ describe('a session would lose', () => {
     expect((await read(4, started({}), asks(1, 1, 3), ...calls, signalled('message'))).lost).toBeUndefined()
     expect((await read(4, started({}), asks(1, 1, 3), ...calls, signalled('interrupt'))).lost).toBe('tool calls')
     expect((await read(4, started({}), asks(1, 1, 3), ...calls, accepted('rollback'))).lost).toBe('tool calls')
+  })
+
+  it('a session would lose no unstored calls to one interrupt or cancellation, unless the model saw more than one message', async () => {
+    const [stop, say] = [signalled('interrupt'), signalled('message')]
+    const cancelled: HistoryEvent = { workflowExecutionCancelRequestedEventAttributes: {} }
+    const calls = [asks(2, 1, 6), ended(3, requested), uses(2, 1, 9)] as const
+    const lost = (...rest: HistoryEvent[]) => lostIn(4, IDLE, started({}), say, ...calls, ...rest)
+    for (const end of [stop, cancelled]) {
+      expect(await lost(end)).toBeUndefined()
+      expect(await lost(say, end, say)).toBeUndefined()
+    }
+    expect(await lost(stop, stop)).toBe('tool calls')
+    expect(await lost(accepted('approve'), stop)).toBe('tool calls')
+    expect(await lost(say, asks(2, 2, 12), stop)).toBe('tool calls')
+    expect(await lostIn(4, { ...IDLE, inbox: [{ messageId: 'stored' }] }, started({}), say, ...calls, stop)).toBe('tool calls')
+    // The stop may be meant for the run before.
+    expect(await lostIn(4, asking(1), started({}), say, ...calls, stop)).toBe('tool calls')
+    const inProgress = [started({}), say, asks(1, 2, 6), ended(3, requested), uses(1, 2, 9), stop]
+    expect(await lostIn(4, asking(1), ...inProgress)).toBe('tool calls')
   })
 })
 

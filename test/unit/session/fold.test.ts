@@ -201,3 +201,17 @@ describe('the fold', () => {
     expect(folded(...strange)).toMatchObject({ status: 'idle', current: null, seq: 6, run: 0, keys: {} })
   })
 })
+
+it.each<EventBody>([
+  { type: 'message_received', messageId: 'm', content: 'hi' },
+  { type: 'message_rejected', code: 'c', reason: 'r' },
+  { type: 'checkpoint_made', version: 1, reasons: ['r'] },
+  { type: 'session_paused' },
+])('a session that was about to close is open again after $type', (event) => {
+  const closed: EventBody = { type: 'session_closed', reason: 'idle' }
+  const error: EventBody = { type: 'error_entered', code: 'c', reason: 'r', strategy: 'manual' }
+  expect(folded(closed).status).toBe('closed')
+  expect(folded(closed, event).status).toBe('idle')
+  expect(folded(error, closed, event).status).toBe('error')
+  expect(folded(closed, event, closed).status).toBe('closed')
+})
