@@ -146,9 +146,10 @@ function gateLines({ gates }: DeploymentStatus): string[] {
 }
 
 /** What a session waits for, if its row does not say. */
-function waitOf({ heldUp, workers, taskQueue }: DeploymentStatus, { sessionId, needs, error }: Row): string | undefined {
+function waitOf({ heldUp, workers, taskQueue }: DeploymentStatus, { sessionId, needs, error, tools }: Row): string | undefined {
   if (needs === 'resuming') return 'its workflow has ended during the run'
-  if (needs === 'look' || (needs === 'automatic' && error === null)) return heldUp[sessionId]
+  if (needs === 'look') return tools.length > 0 ? undefined : heldUp[sessionId]
+  if (needs === 'automatic' && error === null) return heldUp[sessionId]
   if (needs !== 'worker') return undefined
   if (workers === null) return 'Temporal'
   return heldUp[sessionId] ?? `a worker on task queue "${taskQueue}"`

@@ -193,10 +193,12 @@ function isDueLater({ for: who, until = 0 }: SessionWait): boolean {
 }
 
 function waitText(wait: SessionWait): string {
-  const { worker, attempt = 1, until = 0 } = wait
+  const { reason, worker, attempt = 1, until = 0 } = wait
   const now = Date.now()
   const time = new Date(until).toISOString().replace(/\.\d+Z$/, 'Z')
   const details = [
+    // The name of a gate says why.
+    wait.for !== 'gate' && reason,
     until > now && `${wait.for === 'next_attempt' ? 'at' : 'until'} ${time} (in ${durationText(until - now)})`,
     attempt > 1 && `attempt ${attempt}`,
     worker && `on ${worker}`,
