@@ -20,8 +20,11 @@ export function rememberPlace(of: Command, action: Command): void {
 
 /** The command with those of the remembered options that it accepts. */
 export function here(command: string): string {
-  const [, name] = command.split(' ')
-  const options = program?.commands.find((one) => one.name() === name)?.options ?? []
+  const [, name, inner] = command.split(' ')
+  const named = program?.commands.find((one) => one.name() === name)
+  // A command with commands of its own, such as `pawl gates`, has its options on them; the first one is the default.
+  const found = named?.commands.find((one) => one.name() === inner) ?? named?.commands[0] ?? named
+  const options = found?.options ?? []
   const place = options.flatMap((option) => {
     const value = given.get(option.attributeName())
     return value === undefined ? [] : [` ${option.long} ${/^[\w./:@-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`}`]

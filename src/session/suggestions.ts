@@ -27,6 +27,7 @@ export const SUGGESTIONS = {
   grantRole: () => 'pawl migrate --app-role <role>',
   listKeys: () => 'pawl keys list',
   listGates: () => 'pawl gates',
+  openGate: (account: string) => `pawl gates open '${account.replaceAll("'", "'\\''")}'`,
   listWorkers: () => 'pawl agents',
   createKey: () => 'pawl keys create <name>',
   listErrors: (of: 'all' | 'model') => `pawl errors${of === 'model' ? ' --context model' : ''} --since 1h`,

@@ -1,10 +1,12 @@
 // Flushes to the side store when no model call is about to trigger one. At most one is in flight, and no run awaits it.
-import { CancellationScope, condition, sleep } from '@temporalio/workflow'
+import { CancellationScope, condition, patched, sleep } from '@temporalio/workflow'
 import { flush } from './scheduling.ts'
 import { eventsOf, type Journal } from './journal.ts'
 
 /** How long to wait, after a flush whose watermark could not be read, before one with a newer watermark. */
 const STALE_PAUSE_MS = 2_000
+/** People should not wait longer than this to see a failed attempt. A provider may ask for a wait of minutes. */
+const LONG_BACKOFF_MS = 5_000
 
 export interface Flushing {
   /** Ensures that the journal's current events are flushed. */
@@ -26,6 +28,11 @@ export interface FlushHold {
   /** Whether no flush is pending and the events up to the hold are stored. */
   isStored(): boolean
   release(): void
+}
+
+/** Stores the failed attempt before a long backoff: the next attempt is what would otherwise trigger a flush. */
+export function flushBeforeBackoff(flushing: Flushing, forMs: number): void {
+  if (forMs >= LONG_BACKOFF_MS && patched('flush-before-backoff')) flushing.nudge()
 }
 
 /** Starts flushing `journal`, which is stored up to `flushedSeq`. `onForeign`: called if the store has another past for the session. */

@@ -189,8 +189,8 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
 }
 
 async function runCalls(session: Session, run: RunState, calls: readonly CallState[], rides: readonly Ride[] = []): Promise<void> {
-  const { journal, serving, pacing, alarms, late, waits, inherited } = session
-  const turn = { journal, serving, pacing, run, alarms, late, waits, inherited }
+  const { journal, flushing, serving, pacing, alarms, late, waits, inherited } = session
+  const turn = { journal, flushing, serving, pacing, run, alarms, late, waits, inherited }
   await Promise.all(calls.map((call) => runToolCall(turn, call, rideOf(call, rides)?.result)))
 }
 

@@ -139,20 +139,47 @@ describe('a session that waits at the gate', () => {
     expect((wait?.until ?? 0) - (wait?.since ?? 0)).toBeGreaterThan(500_000)
     expect((await session.status()).waitsFor).toEqual([{ ...wait, attempt: 1 }])
     await until('it is stored', async () => (await session.status()).stored)
-    const cli = (command: string) =>
-      runPawl([command, session.id], {
-        cwd: process.cwd(),
-        env: {
-          TEMPORAL_ADDRESS: here.stack.temporalAddress,
-          TEMPORAL_NAMESPACE: here.stack.namespace,
-          DATABASE_URL: here.stack.databaseUrl,
-        },
-      })
+    const place = {
+      cwd: process.cwd(),
+      env: {
+        TEMPORAL_ADDRESS: here.stack.temporalAddress,
+        TEMPORAL_NAMESPACE: here.stack.namespace,
+        DATABASE_URL: here.stack.databaseUrl,
+      },
+    }
+    const cli = (command: string) => runPawl([command, session.id], place)
+    const list = () => runPawl(['status', '--task-queue', here.taskQueue, '--limit', '1000'], place)
     const said = new RegExp(
       `waits for +the rate gate of the account "limited ${account}", its provider .+, since 20.+, until 20.+ \\(in \\d+ min`,
     )
     for (const command of ['status', 'show']) expect((await cli(command)).stdout).toMatch(said)
     expect((await cli('status')).stdout).toMatch(/ pawl gates\n/)
+
+    // The refusal is stored during its wait.
+    await until('the refusal is an error', async () => (await here.pawl.errors({ session: refused.sessionId })).items.length === 1)
+    // Nothing else of them is stored while they wait.
+    const client = new pg.Client(here.stack.databaseUrl)
+    await client.connect()
+    await until('both are stored', async () => {
+      const ids = [refused.sessionId, waiting.sessionId]
+      const { rows } = await client.query('select session_id from pawl.sessions where session_id = any($1) and status = $2', [
+        ids,
+        'running',
+      ])
+      return rows.length === 2
+    })
+    await client.query(`update pawl.sessions set flushed_at = now() - interval '6 minutes' where session_id = any($1)`, [
+      [refused.sessionId, waiting.sessionId],
+    ])
+    await client.end()
+    const { stdout } = await list()
+    expect(stdout).toMatch(
+      new RegExp(`^Calls to limited ${account} wait for another \\d+ min.*: pawl gates --task-queue ${here.taskQueue}$`, 'm'),
+    )
+    const atGate = `ends by itself +the rate gate of the account "limited ${account}", until 20\\S+Z \\(in \\d+ min`
+    expect(stdout).toMatch(new RegExp(`^${waiting.sessionId} .* ${atGate}`, 'm'))
+    expect(stdout).toMatch(new RegExp(`^${refused.sessionId} .* ends by itself +(its next attempt, at|the rate gate)`, 'm'))
+    expect(stdout).not.toContain('look')
     for (const one of [refused, waiting]) {
       await here.pawl.session(one.sessionId).interrupt()
       expect(await one.settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted' })

@@ -226,6 +226,18 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
   async listGates() {
     await follow(said(await run('pawl gates open nobody')), SUGGESTIONS.listGates())
   },
+  async openGate() {
+    const account = `it's shut ${randomUUID()}`
+    await database.query(`insert into ${schema}.gates (key, shut_until, by) values ($1, now() + interval '10 minutes', 'a worker')`, [
+      account,
+    ])
+    const printed = said(await run('pawl gates'))
+    // Where a shell needs the quotation marks, the test's own shell does without them.
+    expect(printed).toContain(SUGGESTIONS.openGate(account))
+    const { code, stdout } = await run('pawl gates open <account>', { fill: { '<account>': account } })
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `The gate of ${account} is open.\n` })
+    expect(said(await run('pawl gates'))).toContain('no gate is shut')
+  },
   async listWorkers() {
     await follow(said(await run('pawl workers', { where: [] })), SUGGESTIONS.listWorkers(), { where: onQueue() })
   },

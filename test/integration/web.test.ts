@@ -169,6 +169,14 @@ describe('a conversation', () => {
     expect((await root.get(`${at}/memory`)).body).toEqual({ items: [] })
   })
 
+  it('a conversation can be read right after it was started: a read waits until its events are stored', async () => {
+    for (const what of ['messages', 'checkpoints', 'events', 'state', 'plan', 'memory', 'budgets']) {
+      const { body } = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'hello' })
+      expect([what, (await root.get(`/v1/sessions/${body.sessionId}/${what}`)).status]).toEqual([what, 200])
+    }
+    expect(await root.get('/v1/sessions/no-such-session/messages')).toMatchObject({ status: 404, body: { code: 'session_not_found' } })
+  })
+
   it('a request repeated with its Idempotency-Key is accepted only once, even the one that starts a conversation', async () => {
     const headers = { 'idempotency-key': `key-${randomUUID()}` }
     const first = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'once' }, headers)

@@ -138,7 +138,11 @@ describe('a suggested command', () => {
     placeOf('status', '--task-queue', 'prod', '--schema', "it's ours")
     expect(here('pawl doctor')).toBe("pawl doctor --task-queue prod --schema 'it'\\''s ours'")
     expect(here('pawl worker <module>')).toContain('--task-queue prod')
-    expect(here('pawl keys list')).toBe('pawl keys list')
+    // Options of commands that belong to another one.
+    expect(here('pawl keys list')).toBe("pawl keys list --task-queue prod --schema 'it'\\''s ours'")
+    expect(here('pawl gates')).toBe("pawl gates --task-queue prod --schema 'it'\\''s ours'")
+    expect(here("pawl gates open 'a b'")).toContain("open 'a b' --task-queue prod")
+    expect(here('pawl crash-test x.ts')).toBe('pawl crash-test x.ts')
     expect(withPlaces('Run `pawl doctor`, or `npm test`.')).toMatch(/^Run `pawl doctor --task-queue prod .*`, or `npm test`\.$/)
   })
 

@@ -9,6 +9,7 @@ import { here } from '../here.ts'
 import { byOption, jsonOption } from '../options.ts'
 import { say } from '../queries.ts'
 import { type Column, linesOfTable } from '../table.ts'
+import { paint } from '../terminal.ts'
 
 interface GatesOptions extends DeploymentOptions {
   json?: true
@@ -24,7 +25,7 @@ export function gatesCommand(): Command {
 }
 
 const COLUMNS: Column<Gate>[] = [
-  { name: 'account', of: ({ key }) => key },
+  { name: 'account', of: ({ key }) => key, whole: true },
   { name: 'opens in', of: ({ forMs }) => durationText(forMs) },
   { name: 'refused', of: ({ refusedAgoMs }) => `${durationText(refusedAgoMs)} ago` },
   { name: 'by', of: ({ by }) => by },
@@ -35,9 +36,15 @@ function listCommand(): Command {
     .addOption(jsonOption())
     .action(async ({ json, ...where }: GatesOptions) => {
       const gates = await onGates(where, (all) => all.list())
-      const lines = gates.length > 0 ? linesOfTable(COLUMNS, gates) : ['no gate is shut: no provider has asked to wait']
-      for (const line of json ? gates.map((gate) => JSON.stringify(gate)) : lines) say(line)
+      for (const line of json ? gates.map((gate) => JSON.stringify(gate)) : linesOf(gates)) say(line)
     })
+}
+
+function linesOf(gates: readonly Gate[]): string[] {
+  const [first] = gates
+  if (!first) return ['no gate is shut: no provider has asked to wait']
+  const open = here(SUGGESTIONS.openGate(first.key))
+  return [...linesOfTable(COLUMNS, gates), '', paint('dim', `If the provider accepts calls again: \`${open}\``)]
 }
 
 function openCommand(): Command {

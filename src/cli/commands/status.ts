@@ -117,6 +117,7 @@ function linesOfStatus(status: DeploymentStatus): string[] {
     headOf(status),
     ...(workers === 0 ? [paint('red', unpolled)] : []),
     ...quietLine(status),
+    ...gateLines(status),
     ...notSeen.map((sentence) => paint('yellow', oneLine(withPlaces(sentence), 400))),
     ...(rows.length > 0 ? ['', ...linesOfTable(COLUMNS, rows, { width: process.stdout.columns ?? UNCUT })] : []),
     ...(rows.length < all ? [paint('dim', `(${all - rows.length} more: --limit)`)] : []),
@@ -135,9 +136,20 @@ function quietLine({ workers, quietSince, taskQueue }: DeploymentStatus): string
   ]
 }
 
+/** Sessions that wait at a gate look as if they were stuck. */
+function gateLines({ gates }: DeploymentStatus): string[] {
+  return gates.map(({ account, until }) => {
+    const forMs = Math.max(0, until.getTime() - Date.now())
+    const text = `Calls to ${oneLine(account, 200)} wait for another ${durationText(forMs)}, because their provider has limited the rate: ${here(SUGGESTIONS.listGates())}`
+    return paint('yellow', text)
+  })
+}
+
 /** What a session waits for, if its row does not say. */
-function waitOf({ heldUp, workers, taskQueue }: DeploymentStatus, { sessionId, needs }: Row): string | undefined {
+function waitOf({ heldUp, workers, taskQueue }: DeploymentStatus, { sessionId, needs, error, tools }: Row): string | undefined {
   if (needs === 'resuming') return 'its workflow has ended during the run'
+  if (needs === 'look') return tools.length > 0 ? undefined : heldUp[sessionId]
+  if (needs === 'automatic' && error === null) return heldUp[sessionId]
   if (needs !== 'worker') return undefined
   if (workers === null) return 'Temporal'
   return heldUp[sessionId] ?? `a worker on task queue "${taskQueue}"`

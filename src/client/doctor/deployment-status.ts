@@ -1,12 +1,16 @@
 // Which sessions of a deployment need a person or are stuck, from the side store and Temporal together. Reports what it could not check.
 import type { Client } from '@temporalio/client'
 import { defined } from '../../session/defined.ts'
+import { durationText } from '../../session/duration.ts'
 import { PawlError } from '../../session/errors.ts'
 import { reasonOf } from '../../store/errors.ts'
+import { waitPhrase } from '../../session/watching/wait-text.ts'
+import type { SessionWait } from '../../session/watching/waits.ts'
 import { openStore, type OverviewFilter, type StatusOverview, type Store } from '../../store/index.ts'
 import { checkConnect, type ConnectOptions } from '../connect-options.ts'
 import { temporalClient } from '../connecting.ts'
 import { overviewFilter, type OverviewOptions } from '../queries/list-options.ts'
+import { readReport } from '../session/status.ts'
 import { isQuiet, pollingAt } from './judgements.ts'
 import { endedAmong, heldUpAmong, type OpenSession, openSessions } from './open-sessions.ts'
 import { placeOf, type DeploymentPlace } from './place.ts'
@@ -20,8 +24,13 @@ export interface DeploymentStatus {
    * Open sessions that the side store does not know, or knows as closed: no worker has opened them or stored their events. Null if unknown.
    */
   unopened: UnopenedSession[] | null
-  /** What Temporal's newest open sessions wait for, by their ids, if they cannot take their next step. */
+  /**
+   * What sessions wait for, by their ids: those among Temporal's newest open ones that cannot take their next step, and running ones that
+   * have stored nothing for minutes, or that pawl is retrying.
+   */
   heldUp: Record<string, string>
+  /** The rate gates that are shut: the calls of those accounts wait. Empty if the side store does not answer. */
+  gates: ShutGate[]
   /** Open sessions of the task queue, by Temporal's count; null if unknown. */
   open: number | null
   /** The task queue. */
@@ -47,9 +56,19 @@ export interface UnopenedSession {
   waitsFor: string
 }
 
+/** An account whose calls wait, because its provider has refused one and asked to wait. */
+export interface ShutGate {
+  /** The account, as `pawl gates` lists it. */
+  account: string
+  /** When the gate opens, unless the provider accepts a call sooner. */
+  until: Date
+}
+
 /** How many of the newest open sessions are compared with the side store, and how many of them pawl asks Temporal about. */
 const COMPARED = 1_000
 const EXAMINED = 50
+/** How many of the sessions that seem quiet are asked what they wait for. */
+const ASKED = 20
 /** A worker opens a session and stores its first events within this time. */
 const OPENED_WITHIN_MS = 3_000
 
@@ -79,7 +98,7 @@ async function withStored(
   const { taskQueue } = place
   const isSeen = !('error' in seen)
   const { open, workers, quietSince } = isSeen ? seen : { open: null, workers: null, quietSince: null }
-  const heldUp = isSeen ? Object.fromEntries(seen.heldUp) : {}
+  const heldUp = { ...(isSeen ? Object.fromEntries(seen.heldUp) : {}), ...stored.heldUp }
   return { ...stored, heldUp, open, taskQueue, workers, quietSince, notSeen: [...notSeenOn(seen, filter), ...stored.notSeen] }
 }
 
@@ -117,25 +136,74 @@ async function askTemporal(client: Client, taskQueue: string): Promise<Omit<Depl
   return { open: count, workers, quietSince, newest, heldUp: new Map(heldUp.map(({ sessionId, waitsFor }) => [sessionId, waitsFor])) }
 }
 
-type InStore = Pick<DeploymentStatus, 'overview' | 'unopened' | 'notSeen'>
+type InStore = Pick<DeploymentStatus, 'overview' | 'unopened' | 'heldUp' | 'gates' | 'notSeen'>
 
 async function seenInStore(
   { options, taskQueue, postgres }: DeploymentPlace,
   filter: OverviewFilter,
   seen: DeploymentFacts | { error: unknown },
 ): Promise<InStore> {
-  if (!postgres) return { overview: null, unopened: null, notSeen: [`${WITHOUT_STORE} DATABASE_URL is not set.`] }
+  if (!postgres) return { ...NOTHING, notSeen: [`${WITHOUT_STORE} DATABASE_URL is not set.`] }
   let store: Store | undefined
   try {
     store = openStore({ postgres, migrate: 'off', ...defined({ schema: options.schema, onWait: options.onWait }) })
     const { ended, notSeen } = await endedIn(store, filter, seen)
-    const overview = await store.lists.overview({ ...filter, ended, ...defined({ heldUp: heldUpOf(seen) }) })
-    return { overview, unopened: await unopenedIn(store, filter, seen, taskQueue), notSeen }
+    const about = { ...filter, ended, ...defined({ heldUp: heldUpOf(seen) }) }
+    const first = await store.lists.overview(about)
+    const quiet = 'error' in seen ? [] : await waitsAmong(store, seen.client, first)
+    const later = quiet.flatMap(({ sessionId, wait }) => (isDueLater(wait) ? [sessionId] : []))
+    const overview = later.length === 0 ? first : await store.lists.overview({ ...about, later })
+    const gates = (await store.shutGates()).filter(({ forMs }) => forMs > 0)
+    return {
+      overview,
+      unopened: await unopenedIn(store, filter, seen, taskQueue),
+      heldUp: Object.fromEntries(quiet.map(({ sessionId, wait }) => [sessionId, waitText(wait)])),
+      gates: gates.map(({ key: account, forMs }) => ({ account, until: new Date(Date.now() + forMs) })),
+      notSeen,
+    }
   } catch (error) {
-    return { overview: null, unopened: null, notSeen: [`${WITHOUT_STORE} ${saidBy(error)}`] }
+    return { ...NOTHING, notSeen: [`${WITHOUT_STORE} ${saidBy(error)}`] }
   } finally {
     await store?.close()
   }
+}
+
+const NOTHING = { overview: null, unopened: null, heldUp: {}, gates: [] } satisfies Partial<InStore>
+
+interface QuietSession {
+  sessionId: string
+  wait: SessionWait
+}
+
+/** What running sessions wait for that have stored nothing for minutes, or that are being retried. Only their workflows know. */
+async function waitsAmong(store: Store, client: Client, { items }: StatusOverview): Promise<QuietSession[]> {
+  const quiet = items.filter(({ status, needs }) => status === 'running' && (needs === 'look' || needs === 'automatic'))
+  const reports = await Promise.all(
+    quiet.slice(0, ASKED).map(({ sessionId }) => readReport({ sessionId, client, store }).catch(() => undefined)),
+  )
+  return reports.flatMap((report) => {
+    const [wait] = report?.status === 'running' ? report.waitsFor : []
+    return report && wait ? [{ sessionId: report.sessionId, wait }] : []
+  })
+}
+
+/** Whether the session continues by itself at a known time. */
+function isDueLater({ for: who, until = 0 }: SessionWait): boolean {
+  return (who === 'gate' || who === 'next_attempt' || who === 'verification') && until > Date.now()
+}
+
+function waitText(wait: SessionWait): string {
+  const { reason, worker, attempt = 1, until = 0 } = wait
+  const now = Date.now()
+  const time = new Date(until).toISOString().replace(/\.\d+Z$/, 'Z')
+  const details = [
+    // The name of a gate says why.
+    wait.for !== 'gate' && reason,
+    until > now && `${wait.for === 'next_attempt' ? 'at' : 'until'} ${time} (in ${durationText(until - now)})`,
+    attempt > 1 && `attempt ${attempt}`,
+    worker && `on ${worker}`,
+  ]
+  return [waitPhrase(wait), ...details].filter(Boolean).join(', ')
 }
 
 /** Sessions that are unfinished in the store but not in Temporal's list of open ones, and whose workflow has ended. */

@@ -8,6 +8,7 @@ import {
   type ClockReading,
   judgeAgents,
   judgeFeed,
+  judgeGates,
   judgePostgres,
   judgeSchema,
   judgeSessions,
@@ -56,15 +57,16 @@ async function examine(health: StoreHealth, schemaName: string, namespace: strin
   const schema = judgeSchema(await health.schema(), schemaName, namespace)
   const checks = [judgePostgres(server), schema]
   if (schema.level === 'fail') return { checks, clock: server.clock, unfinished: [] }
-  const [needs, storage, agents, failing, unfinished] = await Promise.all([
+  const [needs, storage, agents, failing, gates, unfinished] = await Promise.all([
     health.needs(),
     health.storage(),
     health.agents(),
     health.failing(),
+    health.gates(),
     health.unfinished(),
   ])
   const now = Date.now()
   checks.push(judgeSessions(needs), judgeStorage(storage), judgeFeed(storage.heldUp), judgeAgents(agents, now))
-  checks.push(judgeSteps('models', failing, now), judgeSteps('tools', failing, now))
+  checks.push(judgeSteps('models', failing, now), judgeGates(gates), judgeSteps('tools', failing, now))
   return { checks, clock: server.clock, unfinished }
 }

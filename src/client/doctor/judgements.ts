@@ -4,6 +4,7 @@ import type { AgentActivity, FailingStep, SchemaFacts, ServerFacts, StorageFacts
 import type { HeldUp } from '../../store/postgres/commit-order.ts'
 import { whyHeldUp } from '../../store/read/held-up.ts'
 import type { StatusOverview } from '../../store/sums.ts'
+import type { StoredGate } from '../../store/write/gates.ts'
 import type { HeldUpSession } from './open-sessions.ts'
 import { fail, type HealthCheck, ok, warn } from './report.ts'
 import type { Poller, QueueFacts, TemporalFacts } from './temporal-facts.ts'
@@ -38,6 +39,8 @@ const BACKLOG_MS = { warn: 10_000, fail: 60_000 }
 const RETENTION_MS = 7 * 24 * 60 * 60_000
 /** Chance rarely causes this many failed attempts. */
 const MANY_FAILURES = 3
+/** Providers often ask for a few seconds. */
+const LONG_GATE_MS = 60_000
 /** How many names one line lists. */
 const NAMED = 5
 
@@ -271,6 +274,20 @@ function failureText(step: FailingStep, now: number): string {
   return `${nameOf(step)}: ${counted(failed, 'attempt')} failed within the hour, ${succeeded} succeeded; the last failed ${ago} ago (${newest})`
 }
 
+/** The accounts whose calls wait because their provider limits the rate, longest wait first. */
+export function judgeGates(gates: readonly StoredGate[]): HealthCheck {
+  const details = gates.map(({ key: account, forMs, refusedAgoMs, by }) => ({ account, forMs, refusedAgoMs, by }))
+  const [longest] = gates
+  if (!longest) return ok('gates', { measured: 'no provider limits the rate', details })
+  const texts = gates.map(
+    ({ key, forMs, refusedAgoMs }) => `calls to ${key} wait for another ${durationText(forMs)} (refused ${durationText(refusedAgoMs)} ago)`,
+  )
+  const measured = named(texts)
+  if (longest.forMs < LONG_GATE_MS) return ok('gates', { measured, details })
+  const advice = `The sessions continue by themselves then. If the provider accepts calls sooner: \`${SUGGESTIONS.openGate(longest.key)}\`.`
+  return warn('gates', { measured, advice, details })
+}
+
 /** What sessions need. */
 export function judgeSessions(needs: StatusOverview['needs']): HealthCheck {
   const people = needs.recovery + needs.resolution + needs.approval + needs.unpausing
@@ -313,7 +330,7 @@ export function judgeStorage({ quiet, strayEvents, unprojected }: StorageFacts):
     return ok('storage', { measured: 'no running session has been quiet for 5 minutes, no event was set aside', details })
   const advice =
     quiet.count > 0
-      ? `\`${SUGGESTIONS.statusOf()}\` says whether the cause is a long call, a missing worker or a failing flush.`
+      ? `\`${SUGGESTIONS.statusOf()}\` says whether the cause is a long call, a shut rate gate, a missing worker or a failing flush.`
       : 'Report them as a bug.'
   return warn('storage', { measured: parts.join('; '), advice, details })
 }

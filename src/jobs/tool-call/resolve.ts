@@ -107,7 +107,11 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
     ...(tool.client && { client: tool.client }),
   }
   if (call.isCut) return { ...known, invalid: { code: 'cut_off', message: CUT } }
+  const callId = callIdOf(call.run, call.turn, index, call.generation)
+  /** What the tool's own functions throw decides about the call; where they threw is only in the log. */
+  const logThrown = (what: string, err: unknown): void => ctx.log.warn({ call: callId, tool: tool.name, err }, `${what} threw`)
   const parsed = await parseInput(tool, rawInput)
+  if ('thrown' in parsed) logThrown("a check of the tool's schema", parsed.thrown)
   if ('problem' in parsed) return { ...known, invalid: { code: 'invalid_arguments', message: cutText(parsed.problem, MAX_TEXT_BYTES) } }
   if (denied.invalid) return { ...known, ...denied }
   let key: string | undefined
@@ -116,6 +120,7 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
     if (jsonBytes(key) > MAX_TEXT_BYTES)
       throw new RangeError(`The key has ${numberText(jsonBytes(key))} bytes of JSON, and the limit is ${numberText(MAX_TEXT_BYTES)}.`)
   } catch (error) {
+    logThrown("the tool's idempotency function", error)
     const reason = error instanceof Error ? error.message : String(error)
     return {
       ...known,
@@ -131,8 +136,8 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
   const approval = await approvalOf(
     tool,
     await untouched(tool, rawInput, parsed.input),
-    { ...ctx, callId: callIdOf(call.run, call.turn, index, call.generation) },
-    verdict.ask,
+    { ...ctx, callId },
+    { ask: verdict.ask, onThrown: (error) => logThrown("the tool's approval function", error) },
   )
   if (approval && 'deny' in approval) return { ...known, invalid: { code: 'denied', message: denialOf(approval.deny) } }
   return { ...known, ...defined({ key, replayOf: replayOf ?? earlier?.callId }), ...(approval && { approval }) }
@@ -166,16 +171,16 @@ function denialOf(reason: string): string {
 
 /**
  * The terms of the approval, if the call needs one, or why the tool denies the call. It also needs one if the tool's function or a hook
- * (`ask`: how) fails.
+ * (`ask`: how) fails. `onThrown`: called with what the function threw.
  */
 async function approvalOf(
   tool: Tool,
   input: unknown,
   ctx: ApprovalContext,
-  ask: string | undefined,
+  { ask, onThrown }: { ask: string | undefined; onThrown: (error: unknown) => void },
 ): Promise<ApprovalTerms | { deny: string } | undefined> {
   const { expiresMs = DEFAULT_APPROVAL_MS, onExpiry = 'deny' } = tool.approval ?? {}
-  const need = tool.approval ? await approvalNeed(tool.approval, input, ctx) : false
+  const need = tool.approval ? await approvalNeed(tool.approval, input, { ctx, onThrown }) : false
   if (typeof need === 'object') return need
   if (ask === undefined && need === false) return undefined
   const reason = ask ?? need
@@ -183,12 +188,17 @@ async function approvalOf(
 }
 
 /** The answer of the tool's function; that it failed is a reason to ask a person. */
-async function approvalNeed({ needed }: ToolApproval, input: unknown, ctx: ApprovalContext): Promise<ApprovalNeed> {
+async function approvalNeed(
+  { needed }: ToolApproval,
+  input: unknown,
+  { ctx, onThrown }: { ctx: ApprovalContext; onThrown: (error: unknown) => void },
+): Promise<ApprovalNeed> {
   try {
     const need = await inTimeOrThrow(needed(input, ownContext(ctx)), ANSWER_MS)
     // Anything else that is not `false` asks a person.
     return typeof need !== 'object' || typeof (need as Partial<typeof need> | null)?.deny === 'string' ? need : true
   } catch (error) {
+    onThrown(error)
     return approvalFailed(error instanceof Error ? error.message : String(error))
   }
 }
@@ -203,7 +213,7 @@ const CUT =
 const NOT_RUN = { effect: 'read', schemaDigest: '', timeoutMs: 0, retry: { maxRetries: 0, baseDelayMs: 0 }, verify: false } as const
 
 /** The tool's input from raw arguments, or what is wrong with them, for the model. */
-export async function parseInput(tool: Tool, raw: Json): Promise<{ input: unknown } | { problem: string }> {
+export async function parseInput(tool: Tool, raw: Json): Promise<{ input: unknown } | { problem: string; thrown?: unknown }> {
   if (typeof raw === 'string') return { problem: `The arguments are not a JSON object: ${beginningOf(raw, 500)}` }
   try {
     // Copied, because a schema may pass parts of its argument on to the tool's functions.
@@ -211,6 +221,6 @@ export async function parseInput(tool: Tool, raw: Json): Promise<{ input: unknow
     if ('value' in checked) return { input: checked.value }
     return { problem: beginningOf(`The arguments do not match the tool's schema.\n${checked.problem}`, 4_000) }
   } catch (error) {
-    return { problem: `The arguments could not be checked: ${error instanceof Error ? error.message : String(error)}` }
+    return { problem: `The arguments could not be checked: ${error instanceof Error ? error.message : String(error)}`, thrown: error }
   }
 }

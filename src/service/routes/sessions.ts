@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Pawl } from '../../client/pawl.ts'
-import { ResultTimeoutError, SessionNotFoundError } from '../../client/errors.ts'
+import { ResultTimeoutError, SessionNotFoundError, SessionUnavailableError } from '../../client/errors.ts'
 import type { SendOptions, SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
@@ -89,6 +89,21 @@ export async function known(pawl: Pawl, session: SessionHandle): Promise<{ store
   }
 }
 
+/**
+ * Rows of a session from the side store, which has none in the moments after its first message. @throws SessionNotFoundError,
+ * SessionUnavailableError.
+ */
+async function whenStored<T>(session: SessionHandle, rows: PromiseLike<T>): Promise<T> {
+  try {
+    return await rows
+  } catch (error) {
+    if (!(error instanceof SessionNotFoundError) || error.erasedAt !== undefined) throw error
+    // Rejects if there is no such session, or with what it waits for.
+    await session.state()
+    throw new SessionUnavailableError(session.id, { what: 'is not stored yet', advice: 'Ask again.', isOpening: true, cause: error })
+  }
+}
+
 const READ = { method: 'get', tag: 'sessions', scope: 'read', params: OF_SESSION } as const
 const READ_PAGE = { ...READ, memory: MEMORY.page } as const
 const SEND = { method: 'post', tag: 'sessions', scope: 'send', params: OF_SESSION } as const
@@ -144,7 +159,8 @@ export const SESSION_ROUTES = [
     query: z.strictObject(PAGE),
     answer: typed('A page of messages.'),
     async handle({ pawl, session, params, query }) {
-      return pawl.messages({ session: session(params.session).id, ...defined(query) })
+      const handle = session(params.session)
+      return whenStored(handle, pawl.messages({ session: handle.id, ...defined(query) }))
     },
   }),
   route({
@@ -205,7 +221,8 @@ export const SESSION_ROUTES = [
     query: z.strictObject(PAGE),
     answer: typed('A page of checkpoints.'),
     async handle({ pawl, session, params, query }) {
-      return pawl.checkpoints({ session: session(params.session).id, ...defined(query) })
+      const handle = session(params.session)
+      return whenStored(handle, pawl.checkpoints({ session: handle.id, ...defined(query) }))
     },
   }),
   route({

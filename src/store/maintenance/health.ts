@@ -10,6 +10,7 @@ import { readNamespace } from '../postgres/namespace.ts'
 import { type PostgresSchema, schemaOf } from '../postgres/schema.ts'
 import { readOverview, readUnfinished } from '../read/lists/overview.ts'
 import type { StatusOverview } from '../sums.ts'
+import { shutGates, type StoredGate } from '../write/gates.ts'
 
 /** The server. */
 export interface ServerFacts {
@@ -89,6 +90,8 @@ export interface StoreHealth {
   agents(): Promise<AgentActivity[]>
   /** Models and tools with failed attempts in the last hour, most failures first. */
   failing(): Promise<FailingStep[]>
+  /** The accounts whose provider limits the rate, longest wait first. */
+  gates(): Promise<StoredGate[]>
   /** How many sessions have each need. */
   needs(): Promise<StatusOverview['needs']>
   /** Sessions whose workflow should be open, quietest first. */
@@ -115,6 +118,7 @@ export function storeHealth(
     storage: () => storageFacts(database, schema),
     agents: () => agentActivity(database, schema),
     failing: () => failingSteps(database, schema),
+    gates: async () => (await shutGates(database, schema)).filter(({ forMs }) => forMs > 0).sort((one, other) => other.forMs - one.forMs),
     needs: async () => (await readOverview(database, schema, { limit: 1 })).needs,
     unfinished: async () => (await readUnfinished(database, schema, { limit: UNFINISHED })).sessionIds,
     close: () => database.close(),

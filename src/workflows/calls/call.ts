@@ -4,6 +4,7 @@ import type { Resolution } from '../../session/call-facts.ts'
 import type { Json } from '../../session/json.ts'
 import type { RunState } from '../../session/state.ts'
 import type { Alarms } from '../alarms.ts'
+import type { Flushing } from '../flushing.ts'
 import type { Journal } from '../journal.ts'
 import type { Inheritance } from '../inherited.ts'
 import type { CallWaits } from './call-waits.ts'
@@ -15,6 +16,7 @@ import { toolCallInput } from '../../session/tool-call-input.ts'
 /** The data that the calls of one turn share. */
 export interface Turn {
   journal: Journal
+  flushing: Flushing
   serving: ServingWatch
   pacing: Pacing
   run: RunState

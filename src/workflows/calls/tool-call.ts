@@ -15,6 +15,7 @@ import { type Attempts, countAttempts } from './attempts.ts'
 import { type WorkflowCall, inputOf, type Turn, type Where, whereOf } from './call.ts'
 import { mayLiveForMs } from './may-live.ts'
 import { recorded, recordReports } from '../recorded.ts'
+import { flushBeforeBackoff } from '../flushing.ts'
 import { eventsOf, type Journal } from '../journal.ts'
 import { resolveEarlier, settleUnknown, UNKNOWN_TO_MODEL } from './unknown-call.ts'
 import { defined } from '../../session/defined.ts'
@@ -207,6 +208,7 @@ async function execute(
         serving.served()
         // A read that could not finish within its model call runs again at once.
         if (isRide && result.afterMs === 0) continue
+        flushBeforeBackoff(turn.flushing, result.afterMs)
         if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return failInterrupted()
         continue
       case 'not_begun':

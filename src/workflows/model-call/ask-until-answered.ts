@@ -11,6 +11,7 @@ import type { RunState, SessionState } from '../../session/state.ts'
 import { answerIn, interruptedWhile, whyLost } from '../lost-activity.ts'
 import { modelCalls, summaryOf } from '../scheduling.ts'
 import type { Attempts } from '../calls/attempts.ts'
+import { flushBeforeBackoff } from '../flushing.ts'
 import { eventsOf } from '../journal.ts'
 import type { Failure, Session } from '../session-parts.ts'
 import type { ServingWatch } from '../awaiting-worker.ts'
@@ -93,8 +94,12 @@ export async function askUntilAnswered<R extends Result, E>(
         serving.served()
         how = 'again'
         alarms.follow()
-        if (none.fallback) attempts.fallBack(none.fallback)
-        else if (await interruptedWhile(sleep(timerMs(none.afterMs)))) return { end: 'stopped' }
+        if (none.fallback) {
+          attempts.fallBack(none.fallback)
+          continue
+        }
+        flushBeforeBackoff(session.flushing, none.afterMs)
+        if (await interruptedWhile(sleep(timerMs(none.afterMs)))) return { end: 'stopped' }
         continue
       case 'gated':
         serving.served()

@@ -10,6 +10,7 @@ import {
   judgeSteps,
   judgeTemporal,
   judgeFeed,
+  judgeGates,
   judgeStorage,
   judgeWorkers,
   judgeWorkflows,
@@ -55,6 +56,7 @@ const NEEDS = {
   plan: 0,
   nothing: 0,
 }
+const GATE = { key: 'anthropic 1f2e', forMs: 420_000, by: 'pawl:host:1', refusedAgoMs: 180_000, openedAgoMs: null }
 const TEMPORAL = { version: '1.29.1', namespace: 'default', retentionMs: 30 * 86_400_000, roundTripMs: 1 }
 const FAILING = {
   context: 'model',
@@ -146,6 +148,14 @@ describe('the doctor', () => {
       /2 orchestrator.*2 builds/,
     ],
     ['a foreign poller', judgeWorkers(polledBy([ALICE], [ALICE, { ...ALICE, identity: '7@host' }]), NOW), 'warn', /and 7@host.*of its own/],
+    ['no gate', judgeGates([]), 'ok', /no provider limits the rate/],
+    ['a gate that opens soon', judgeGates([{ ...GATE, forMs: 2_000 }]), 'ok', /calls to anthropic 1f2e wait for another 2 s/],
+    [
+      'a gate that is shut for long',
+      judgeGates([GATE, { ...GATE, key: 'other', forMs: 3_000 }]),
+      'warn',
+      /anthropic 1f2e wait for another 7 min \(refused 3 min ago\), calls to other .*`pawl gates open 'anthropic 1f2e'`/,
+    ],
     ['an empty queue', judgeBacklog(polledBy([ALICE]), NOW), 'ok', /no task waits/],
     ['a moment of backlog', judgeBacklog(waitingFor(500), NOW), 'ok', /3 workflow tasks on "q"/],
     ['a backlog', judgeBacklog(waitingFor(20_000), NOW), 'warn', /the oldest for 20 s.*more workers/],

@@ -43,7 +43,8 @@ const broken = defineTool({
 })
 const agent = defineAgent({ name: 'a', instructions: '', model: scripted(() => ''), tools: [pay, look, slow, broken] })
 
-const log = { debug() {}, info() {}, warn() {}, error() {} }
+const warn = vi.fn()
+const log = { debug() {}, info() {}, warn, error() {} }
 const ctx = { sessionId: 's', agent: 'a', run: 1, turn: 2, context: null, metadata: {}, tags: [], services: {}, slices: {}, log }
 const resolve = (tool: string, input: Json, index = 0) =>
   resolveCall(agent, { sessionId: 's', run: 1, intent: 1, turn: 2, index, tool, input }, { ctx })
@@ -192,6 +193,11 @@ describe('whether a call needs approval', () => {
       throw new Error('no rules')
     })
     expect(thrown.approval).toEqual({ ...terms, reason: "The tool's approval function failed: no rules" })
+    // The log has the stack.
+    expect(warn).toHaveBeenCalledWith(
+      { call: 't_1_2_0', tool: 'pay', err: expect.objectContaining({ message: 'no rules' }) },
+      "the tool's approval function threw",
+    )
     vi.useFakeTimers()
     try {
       const silent = asking(() => new Promise(() => undefined))

@@ -65,13 +65,19 @@ const NOT_BEGUN = (table: (name: string) => string): string => `select
     and not exists (select from ${table('errors')} failed where failed.session_id = calls.session_id and failed.call_id = calls.call_id
       and failed.at + coalesce(failed.next_delay_ms, 0) * interval '1 ms' > now() - ${BEGUN_WITHIN})`
 
-/** The conditions that a session cannot take its next step, and that its workflow has ended. */
+/** An attempt has failed, and the next one is due at a time that its provider or tool may have chosen. */
+const RETRIES_LATER = (table: (name: string) => string): string => `exists (
+    select from ${table('errors')} failed where failed.session_id = sessions.session_id
+      and failed.at + failed.next_delay_ms * interval '1 ms' > now())`
+
+/** The conditions that a session cannot take its next step, that it is due later, and that its workflow has ended. */
 interface OnTemporal {
   isHeldUp: string
+  isLater: string
   hasEnded: string
 }
 
-const needOf = (table: (name: string) => string, { isHeldUp, hasEnded }: OnTemporal): string => `case
+const needOf = (table: (name: string) => string, { isHeldUp, isLater, hasEnded }: OnTemporal): string => `case
     when status = 'error' and error_strategy is distinct from 'automatic' and next_attempt_at is null then 'recovery'
     when unknown > 0 then 'resolution'
     when approvals > 0 then 'approval'
@@ -79,8 +85,9 @@ const needOf = (table: (name: string) => string, { isHeldUp, hasEnded }: OnTempo
     when ${hasEnded} then 'resuming'
     when ${isHeldUp} then 'worker'
     when status = 'error' then 'automatic'
-    when status = 'running' and ${TRIES_AGAIN(table)} then 'automatic'
-    when due_tools is not null or (status = 'running' and flushed_at < now() - ${QUIET}) then 'look'
+    when status = 'running' and (${isLater} or ${TRIES_AGAIN(table)}) then 'automatic'
+    when due_tools is not null then 'look'
+    when status = 'running' and flushed_at < now() - ${QUIET} then case when ${RETRIES_LATER(table)} then 'automatic' else 'look' end
     when answers > 0 then 'answer'
     when status = 'idle' then 'plan'
     else 'nothing' end`
@@ -97,12 +104,13 @@ export async function readOverview(database: Queryable, schema: PostgresSchema, 
   const { running = [], any = [] } = filter.heldUp ?? {}
   const isListed = `session_id = any(${value(any.map(safeKey))}::text[])`
   const isHeldUp = `(${isListed} or status = 'running' and ${running === 'all' ? 'true' : `session_id = any(${value(running.map(safeKey))}::text[])`})`
+  const isLater = `session_id = any(${value((filter.later ?? []).map(safeKey))}::text[])`
   const hasEnded = `(status <> 'idle' and session_id = any(${value((filter.ended ?? []).map(safeKey))}::text[]))`
   const rows = await database.query(
     `with unresolved as (
        select distinct session_id from ${schema.table('tool_calls')} where status = 'unknown' and error ->> 'asked' = 'true'
      ), open as (
-       select ${SESSION_COLUMNS}, ${PLAN_COLUMNS}, ${needOf(table, { isHeldUp, hasEnded })} as need, coalesce(tools, due_tools) as tools, expires,
+       select ${SESSION_COLUMNS}, ${PLAN_COLUMNS}, ${needOf(table, { isHeldUp, isLater, hasEnded })} as need, coalesce(tools, due_tools) as tools, expires,
          coalesce(calls.since, to_timestamp((coalesce(error, paused) ->> 'at')::double precision / 1000), updated_at) as since
        from ${schema.table('sessions')} sessions left join lateral (${WAITING_CALLS(schema.table('tool_calls'))}) calls
          on sessions.waiting > 0 or session_id in (select session_id from unresolved)
