@@ -1,12 +1,17 @@
 // A Postgres outage is logged: one line when Postgres is lost and one when it is back, with its address but without its password.
+import { execFile } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { startStack, type Stack } from 'pawl/testing'
 import { superviseWorkers } from 'pawl/worker'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { type Recorder, recorder } from '../support/recorder.ts'
 import { stage } from '../support/scenes.ts'
-import { until } from '../support/until.ts'
+import { gate, until } from '../support/until.ts'
 
+/** After this time without heartbeats, the server repeats a call. */
+const HEARTBEAT_TIMEOUT_MS = 10_000
 const UNREACHABLE = 'postgres://pawl:secret@127.0.0.1:1/x'
 
 describe('a worker', () => {
@@ -45,6 +50,17 @@ describe('a worker', () => {
   )
 })
 
+it('a program whose worker was refused ends by itself', async () => {
+  const program = `
+    import { defineAgent } from 'pawl'
+    import { createWorker } from 'pawl/worker'
+    const model = { name: 'm', generate: () => { throw new Error('not called') } }
+    const agents = [defineAgent({ name: 'a', instructions: '', model })]
+    await createWorker({ agents, postgres: 'mysql://127.0.0.1/x' }).catch(({ code }) => console.log(code))`
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], { timeout: 60_000 })
+  expect(stdout.trim()).toBe('invalid_postgres_url')
+})
+
 describe('a Postgres that goes down under a running worker', () => {
   let stack: Stack
   let here: Deployment
@@ -76,3 +92,29 @@ describe('a Postgres that goes down under a running worker', () => {
     expect(lines()).toEqual([...outage, ...outage])
   })
 })
+
+it('an answer of a model that arrives while Temporal is away, for longer than a heartbeat may be missing, is not asked for again', async () => {
+  const stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
+  const here = await deploy({ stack })
+  try {
+    const player = stage()
+    await here.startWorker({ agents: [player.agent] })
+    const door = gate()
+    const model = async (_request: unknown, { signal }: { signal: AbortSignal }) => {
+      await door.pass(signal)
+      return 'an expensive answer'
+    }
+    const { session, requests } = player.play(here.pawl, { model })
+    const run = await session.send('go')
+    await door.reached
+    await stack.temporal.stop('crash')
+    door.open()
+    await sleep(HEARTBEAT_TIMEOUT_MS + 2_000)
+    await stack.temporal.start()
+    expect(await run.result({ timeout: 90_000 })).toMatchObject({ text: 'an expensive answer' })
+    expect(requests).toHaveLength(1)
+  } finally {
+    await here.stop()
+    await stack.stop()
+  }
+}, 180_000)

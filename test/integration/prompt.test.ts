@@ -1,7 +1,7 @@
 // The prompt: instructions and sections are rendered from the session alone, go where the provider's cache wants them, and have a digest.
 import Anthropic from '@anthropic-ai/sdk'
 import { LLMock } from '@copilotkit/aimock'
-import { defineAgent, sections, type ModelRequest, type ToolUseBlock } from 'pawl'
+import { defineAgent, ModelError, sections, type ModelRequest, type ToolUseBlock } from 'pawl'
 import { anthropic } from 'pawl/models'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { workflowIdOf } from '../../src/session/protocol/protocol.ts'
@@ -161,6 +161,22 @@ describe('active tools', () => {
     expect(count('wire')).toBe(1)
     const digests = ofType(events, 'model_completed').map(({ promptDigest }) => promptDigest)
     expect(new Set(digests).size).toBe(2)
+  })
+
+  it('a call of a tool that is not active is not executed either if a person has it made again', async () => {
+    let isBroken = true
+    const model = (request: ModelRequest) => {
+      if (request.messages.length === 1) return [use('wire', 'it')]
+      if (isBroken) throw new ModelError('broken', 'it is broken', { retryable: false })
+      return 'done'
+    }
+    const { session, count } = selective.play(here.pawl, { model }, { context: 'clerk' })
+    const run = await session.send('go')
+    await until('the run has failed', async () => (await session.state()).status === 'error')
+    isBroken = false
+    await session.recover({ redo: ['t_1_1_0'], by: 'ann' })
+    expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ text: 'done' })
+    expect(count('wire')).toBe(0)
   })
 })
 

@@ -252,6 +252,8 @@ async function inheritedReceipt(there: Deployment) {
   const played = player.play(there.pawl, { model: inOrder([use('pay', 'rent')], 'paid'), pay })
   const sent = await played.session.send('one')
   await body.reached
+  // With a call that is not stored, the session would wait for a person instead.
+  await until('the call is stored', async () => (await there.pawl.toolCalls({ session: played.id })).items.length > 0)
   await played.session.pause()
   const stopped = old.stop()
   const next = await there.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })

@@ -42,9 +42,18 @@ export async function renderPrompt(agent: Agent, { state }: Pick<FoldedSession, 
   if (unavailable.length > 0)
     texts.push(`The tools of ${unavailable.join(', ')} are unavailable at the moment. If the request needs them, say so.`)
   const volatile = texts.length > 0 ? [HEADING, ...texts].join('\n\n') : ''
-  const activeTools = agent.activeTools && namesOf(agent, await agent.activeTools(view(), ownContext(ctx)))
+  const activeTools = await activeToolsNow(agent, { state }, ctx)
   const digest = shortHash(JSON.stringify([system, volatile, ...(activeTools ? [activeTools] : [])]))
   return { system, volatile, ...defined({ activeTools }), digest }
+}
+
+/** The names of the tools that the agent selects at this point of the session; undefined if it does not select them. */
+export async function activeToolsNow(
+  agent: Agent,
+  { state }: Pick<FoldedSession, 'state'>,
+  ctx: AgentContext,
+): Promise<string[] | undefined> {
+  return agent.activeTools && namesOf(agent, await agent.activeTools(viewFor(agent, state, ctx)(), ownContext(ctx)))
 }
 
 /** The selected tools in the order of their declaration, so that equal selections are equal requests. */

@@ -5,6 +5,7 @@ import { agentContext } from '../agent-context.ts'
 import { StaleWatermark } from '../../calls/errors.ts'
 import { NO_NOTES, toolContext } from './execute-tool.ts'
 import { runHooksOfCall } from '../model-call/hooks.ts'
+import { activeToolsNow, withActiveTools } from '../model-call/prompt.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem } from './output.ts'
 import { recordResult } from './record.ts'
@@ -40,7 +41,11 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
     const ctx = agentContext(needs, sessionId, input, slices)
     const completed = transcript.keys
     const earlier = state.origin && ((key: string) => needs.earlierKeys(sessionId, key))
-    if (!input.asksHooks) return { kind: 'resolved', resolution: await resolveCall(agent, call, { completed, earlier, ctx }) }
+    if (!input.asksHooks) {
+      // The call may be invalid because its tool was not active.
+      const active = withActiveTools(agent, await activeToolsNow(agent, { state }, ctx))
+      return { kind: 'resolved', resolution: await resolveCall(active, call, { completed, earlier, ctx }) }
+    }
     const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, room: hookRoom(), signal: job.link.signal }
     const asked = await runHooksOfCall(runner, agent, call, 1)
     const resolution = await resolveCall(agent, { ...call, input: asked.input }, { completed, earlier, ctx, verdict: asked.verdict })

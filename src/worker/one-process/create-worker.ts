@@ -70,7 +70,6 @@ async function assemble(options: CheckedCreateOptions, opened: Closers): Promise
   const { dispose, services } = await makeServices(options.services)
   opened.add(dispose)
   opened.add(() => closeSources(agents))
-  const sdk = installRuntime(logger)
   const namespace = options.namespace ?? resolved?.namespace ?? options.temporal?.namespace ?? resolveNamespace()
   const store = openStore({ ...storeOptions(options), namespace, logger, watch: 'always' })
   opened.add(() => store.close())
@@ -80,6 +79,8 @@ async function assemble(options: CheckedCreateOptions, opened: Closers): Promise
   })
   opened.add(() => apiKeys.end())
   const temporal = resolved && { ...where, ...apiKeys.newest(), namespace }
+  // Only a connection ends the runtime, so nothing that may fail comes between them.
+  const sdk = installRuntime(logger)
   const connection = options.connection ?? (await connectNative({ ...temporal }))
   if (!options.connection) opened.add(() => connection.close())
   await claimStore(store)

@@ -92,7 +92,10 @@ describe('asynchronous checks', () => {
         throw new Error('the check broke')
       }),
     })
-    expect(await parseInput(toolOf(failing), { id: 'a' })).toEqual({ problem: 'The arguments could not be checked: the check broke' })
+    expect(await parseInput(toolOf(failing), { id: 'a' })).toEqual({
+      problem: 'The arguments could not be checked: the check broke',
+      thrown: new Error('the check broke'),
+    })
     expect(times).toBe(1)
   })
 

@@ -133,3 +133,30 @@ it('an answer is used by the next attempt if the server gave up the previous one
   })
   expect(given.find(({ ticket }) => nameOfSubject(ticket.subject) === 'model:1:2')).not.toHaveProperty('answer')
 })
+
+describe('a model call that has ended and whose result the server did not receive', () => {
+  const final = { content: [{ type: 'text', text: 'done' }], stopReason: 'end_turn', usage: {}, model: 'm' }
+  const repeated = () => order('model:1:1', { kind: 'callModel', attempt: 2 })
+
+  it('a repeated model call whose result the server did not receive gets the answer of the previous attempt', async () => {
+    const { pool, executor } = startCrew()
+    const one = await executor(1)
+    void pool.dispatch(call())
+    await settled()
+    await one.answer(one.jobs()[0] ?? '', { kind: 'completed', attempt: 1, ...final, calls: [] })
+    void pool.dispatch(repeated())
+    await settled()
+    expect(ordersOf(one)).toMatchObject([{ attempt: { number: 1 } }, { attempt: { number: 2 }, answer: final }])
+  })
+
+  it('a repeated model call whose previous attempt failed asks the model again', async () => {
+    const { pool, executor } = startCrew()
+    const one = await executor(1)
+    void pool.dispatch(call())
+    await settled()
+    await one.answer(one.jobs()[0] ?? '', { kind: 'failed', code: 'overloaded_error', reason: 'overloaded' })
+    void pool.dispatch(repeated())
+    await settled()
+    expect(ordersOf(one)[1]).not.toHaveProperty('answer')
+  })
+})

@@ -1,6 +1,10 @@
-// Handles model calls whose executor ends after the model's answer was complete. Another executor gets the answer and resolves its calls.
-import type { CallModelInput } from '../../../calls/activities.ts'
+// Handles model calls that are repeated although the model's answer was complete: their executor ended before the calls were resolved, or the
+// server did not receive the result. Another executor gets the answer, and the model is not asked and paid again.
+import { LRUCache } from 'lru-cache'
+import type { CallModelInput, CallModelResult } from '../../../calls/activities.ts'
 import { type JobOrder, type JobSubject, type ModelAnswer, nameOfSubject } from '../../../calls/jobs.ts'
+import { defined } from '../../../session/defined.ts'
+import { jsonBytes } from '../../../session/json.ts'
 import { type AttemptReport, hasDiedTooOften, noAttempts, tallied } from '../../../session/attempts.ts'
 import { type Cost, costOfUsage } from '../../../session/spending/spend.ts'
 import { brokenCost } from '../../../session/spending/reservation.ts'
@@ -10,6 +14,36 @@ import { deadAttempt } from './failures.ts'
 /** Returns the order, with the answer if its executor has handed one over. */
 export function withAnswer(order: JobOrder, assignment: { answer?: ModelAnswer | undefined } | undefined): JobOrder {
   return assignment?.answer ? { ...order, answer: assignment.answer } : order
+}
+
+/** The server repeats a call whose heartbeats are missing within seconds of its return. */
+const KEPT_MS = 60 * 60_000
+const KEPT_BYTES = 32_000_000
+
+export interface KeptAnswers {
+  /** Keeps the answer of a model call that has ended. */
+  note(order: JobOrder, result: unknown): void
+  /** The answer of an earlier attempt of the same activity. */
+  of(order: JobOrder): ModelAnswer | undefined
+}
+
+/** Keeps the newest answers, because the server may be unreachable when a model call ends, and repeats the call once it is back. */
+export function keepAnswers(): KeptAnswers {
+  const kept = new LRUCache<string, ModelAnswer>({ ttl: KEPT_MS, maxSize: KEPT_BYTES, sizeCalculation: jsonBytes })
+  const nameOf = ({ executionId, activityId }: JobOrder['ticket']): string => `${executionId}/${activityId}`
+  return {
+    note({ kind, ticket, answer }, result) {
+      const ended = kind === 'callModel' ? (result as CallModelResult) : undefined
+      if (ended?.kind === 'completed') kept.set(nameOf(ticket), answer ?? answerOf(ended))
+    },
+    of: ({ kind, ticket }) => (kind === 'callModel' ? kept.get(nameOf(ticket)) : undefined),
+  }
+}
+
+/** An answer that was not handed over has no calls and ran no hooks. */
+function answerOf(result: CallModelResult & { kind: 'completed' }): ModelAnswer {
+  const { content, stopReason, usage, model, provider, price, spent, promptDigest, replaced } = result
+  return { content, stopReason, usage, model, ...defined({ provider, price, spent, promptDigest, replaced }) }
 }
 
 /** The answer that an executor has handed over for an earlier attempt of the same call. */

@@ -5,7 +5,7 @@ import type { JobListener } from '../../../activities/needs.ts'
 import type { JobOrder } from '../../../calls/jobs.ts'
 import type { HeldJobReport } from '../../protocol.ts'
 import type { AssignmentEnd, Executor } from './executor-state.ts'
-import { afterDeath, afterMove, answerIn, costSeen, withAnswer } from './answered.ts'
+import { afterDeath, afterMove, answerIn, costSeen, keepAnswers, withAnswer } from './answered.ts'
 import { failureOf, stoppedBeforeStart, workerDied } from './failures.ts'
 import type { Lease, Leases } from '../heartbeats/leases.ts'
 import type { JobToAssign, AssignedJob, Pool } from './pool.ts'
@@ -42,6 +42,8 @@ interface Underway extends JobToAssign {
 }
 
 export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
+  const kept = keepAnswers()
+
   /** Acquires the job's lease, and passes a stop to the executor that has the job. */
   function setOut(order: JobOrder, listener: JobListener = {}): Underway {
     const stop = new AbortController()
@@ -55,16 +57,22 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
 
   async function dispatch(asked: JobOrder, listener?: JobListener): Promise<JobAnswer> {
     // The server may have given up on an attempt whose executor is still working, because its orchestrator died and the heartbeats stopped.
-    const order = withAnswer(asked, { answer: answerIn(pool.executors(), asked) })
+    const order = withAnswer(asked, { answer: answerIn(pool.executors(), asked) ?? kept.of(asked) })
     const job = setOut(order, listener)
     try {
       // From the second attempt on, every call begins after the server has confirmed the attempt, so that an attempt assigned to a frozen
       // or dead process does not count against the call. If the server cannot be reached, the call begins anyway.
       if (order.attempt.number > 1) await announce(job.lease)
-      return await carry(job)
+      return await carried(job)
     } finally {
       job.lease.release()
     }
+  }
+
+  async function carried(job: Underway): Promise<JobAnswer> {
+    const answer = await carry(job)
+    if (answer) kept.note(job.order, answer.result)
+    return answer
   }
 
   async function adopt(executor: Executor, held: HeldJobReport): Promise<JobAnswer> {
@@ -76,7 +84,9 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
       if (!outcome) void announce(job.lease)
       job.at = pool.keep(executor, held, job)
       const answer = await resultOf(await job.at.ended, job)
-      return answer === 'again' ? await carry(job) : answer
+      if (answer === 'again') return await carried(job)
+      kept.note(job.order, answer.result)
+      return answer
     } finally {
       job.lease.release()
     }
