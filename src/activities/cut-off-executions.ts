@@ -7,7 +7,7 @@ import { queryEvents } from '../connect/session-queries.ts'
 import type { Unreplayable } from '../session/events.ts'
 import type { EventsPage } from '../session/protocol/protocol.ts'
 import { defined } from '../session/defined.ts'
-import { isForeignPast, StoreError } from '../store/errors.ts'
+import { isErased, isForeignPast, StoreError } from '../store/errors.ts'
 import type { StoredHead } from '../store/rows.ts'
 import type { Store } from '../store/store.ts'
 import { StaleWatermark } from '../calls/errors.ts'
@@ -198,8 +198,7 @@ function storedIn(store: Store, sessionId: string, head: StoredHead | null): Eve
 
 /** Whether the events belong to an older chain, or were erased and must not come back. */
 function isPassedOver(error: unknown): boolean {
-  const isErased = error instanceof StoreError && error.code === 'session_erased'
-  return error instanceof StaleWatermark || isForeignPast(error) || isErased
+  return error instanceof StaleWatermark || isForeignPast(error) || isErased(error)
 }
 
 function unreadable(executionId: string, lost: string, why: string, cause?: unknown): CannotLoad {

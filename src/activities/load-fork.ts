@@ -8,7 +8,7 @@ import { fold } from '../session/fold/fold.ts'
 import type { ForkStart } from '../session/protocol/protocol.ts'
 import { snapshotOf } from '../session/fold/snapshot.ts'
 import type { SessionState } from '../session/state.ts'
-import { StoreError } from '../store/errors.ts'
+import { isErased } from '../store/errors.ts'
 import type { Store } from '../store/store.ts'
 import type { LoadForkInput, LoadForkResult, NotYet } from '../calls/activities.ts'
 import { currentSession } from './current-session.ts'
@@ -77,7 +77,7 @@ async function copyPages(store: Store, sessionId: string, epoch: string, fork: F
       await store.blobs.copy(from, sessionId, blobs, epoch)
     }
   } catch (error) {
-    if (!(error instanceof StoreError && error.code === 'session_erased')) throw error
+    if (!isErased(error)) throw error
   }
 }
 

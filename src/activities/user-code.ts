@@ -5,7 +5,7 @@ import { defined } from '../session/defined.ts'
 import { callIdOf } from '../session/ids.ts'
 import { currentSession } from './current-session.ts'
 import { isForeignPast } from '../store/errors.ts'
-import type { JobInput, JobKind, JobOrder, JobResult, JobSubject, Ticket } from '../calls/jobs.ts'
+import { type JobInput, type JobKind, type JobOrder, type JobResult, type JobSubject, lostIn, type Ticket } from '../calls/jobs.ts'
 import { type CountedAttempt, countAttempt, type Earlier, reportOf } from './attempt.ts'
 import type {
   AskModelInput,
@@ -138,11 +138,6 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
 function givenUp(what: string, attempt: CountedAttempt['attempt']) {
   const reason = `Too many executors died during ${what}.`
   return { kind: 'failed', code: 'worker_died', reason, ...lostIn(attempt) } as const
-}
-
-/** The lost attempts of an activity, for its result: an effect of theirs may have happened, and they may have cost something. */
-function lostIn({ failed }: CountedAttempt['attempt']): { failed?: CountedAttempt['attempt']['failed'] } {
-  return failed.length > 0 ? { failed } : {}
 }
 
 /** The part of a ticket that describes the current activity. */

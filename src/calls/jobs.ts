@@ -59,6 +59,11 @@ export interface Ticket {
   report: AttemptReport
 }
 
+/** The failed attempts of an activity, for its result: an effect of theirs may have happened, and they may have cost something. */
+export function lostIn({ failed }: Pick<AttemptSoFar, 'failed'>): { failed?: FailedAttempt[] } {
+  return failed.length > 0 ? { failed } : {}
+}
+
 /** A model's checked answer; `hooks`: the hooks that ran before its request; `activeTools`: the tools that it could call, if not all. */
 export type ModelAnswer = Pick<
   CallModelResult & { kind: 'completed' },

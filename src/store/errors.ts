@@ -70,6 +70,11 @@ export function isForeignPast(error: unknown): boolean {
   return error instanceof StoreError && error.code === 'foreign_epoch'
 }
 
+/** Whether the session was erased, so that nothing of it is stored again. */
+export function isErased(error: unknown): boolean {
+  return error instanceof StoreError && error.code === 'session_erased'
+}
+
 /** Whether a statement exceeded its time limit. */
 export function isTooSlow(error: unknown): boolean {
   return error instanceof StoreError && sqlState(error.cause) === '57014'

@@ -5,7 +5,7 @@ import type { BlobRef } from '../../session/call-facts.ts'
 import type { SessionEvent, Watermark } from '../../session/events.ts'
 import { entriesOf } from '../../session/protocol/pages.ts'
 import type { EventsPage, ForkStart } from '../../session/protocol/protocol.ts'
-import { failsAllSessions } from '../../store/errors.ts'
+import { failsAllSessions, isErased } from '../../store/errors.ts'
 import { type AdoptedState, type Store, StoreError, type StoredHead } from '../../store/index.ts'
 import { beginningOf, type Execution, holds, NoWorker, eventsHeldBy } from './executions.ts'
 
@@ -262,10 +262,6 @@ function valuesIn(events: readonly SessionEvent[]): LargeValue[] {
     const blob = blobOf(event)
     return blob ? [{ seq: event.seq, blob }] : []
   })
-}
-
-function isErased(error: unknown): boolean {
-  return error instanceof StoreError && error.code === 'session_erased'
 }
 
 function noWorker(taskQueue: string): Unrestorable {

@@ -28,8 +28,8 @@ const ORDER = [
 
 /**
  * Examines a deployment: Temporal, Postgres, the schema, the clocks, the workers that poll the task queues, their backlog, which agents are
- * served, which models and tools fail, which providers limit the rate, and which sessions are stuck. A server that does not answer is a finding, not an error; checks that
- * depend on it are skipped.
+ * served, which models and tools fail, which providers limit the rate, and which sessions are stuck. A server that does not answer is a
+ * finding, not an error; checks that depend on it are skipped.
  * @throws InvalidOptionError `invalid_option`.
  */
 export async function doctor(given: ConnectOptions = {}): Promise<HealthReport> {

@@ -1,4 +1,5 @@
 // What the steps that ask a model have in common: the agent, its facts, the deadline, and the session's events.
+import { lostIn } from '../../calls/jobs.ts'
 import type { AskModelInput, NoAnswer } from '../../calls/activities.ts'
 import type { Agent } from '../../agent/agent.ts'
 import type { AgentFacts } from '../../session/agent-facts.ts'
@@ -29,7 +30,7 @@ export async function modelStep<R extends object>(
 ): Promise<R | ({ failed?: FailedAttempt[]; facts?: AgentFacts } & NoAnswer)> {
   const agent = needs.agents.get(input.agent)
   if (!agent) {
-    if (!input.untilServed) return { kind: 'not_served', ...(job.attempt.failed.length > 0 && { failed: job.attempt.failed }) }
+    if (!input.untilServed) return { kind: 'not_served', ...lostIn(job.attempt) }
     throw notServed(needs.worker, `the agent "${input.agent}"`)
   }
   const deadline = startDeadline(agent, input)
@@ -38,7 +39,7 @@ export async function modelStep<R extends object>(
   const facts = factsOf(agent)
   const withFacts = <T extends object>(result: T): T => ({
     ...result,
-    ...(failed.length > 0 && { failed }),
+    ...lostIn({ failed }),
     ...(input.known !== facts.digest && { facts }),
   })
   try {

@@ -11,7 +11,7 @@ import { agentContext } from '../agent-context.ts'
 import { failedAttempt, type Notes, notesOf } from '../attempt.ts'
 import { ABANDON_AFTER_MS, runBody, TimedOut } from './body.ts'
 import { InvalidResult, notServed } from '../../calls/errors.ts'
-import type { JobLink } from '../../calls/jobs.ts'
+import { type JobLink, lostIn } from '../../calls/jobs.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, withMismatchNote } from './output.ts'
 import { inputForModel, recordResult, type ResultStorage } from './record.ts'
@@ -40,9 +40,9 @@ export function isStricter(tool: Tool, effect: Effect): boolean {
 
 /** @throws TryAgain. */
 export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolInput): Promise<ExecuteToolResult> {
-  const { number, failed } = job.attempt
+  const { number } = job.attempt
   // Attempts of this activity that were lost before are recorded, although this one is none.
-  const before = { attempt: number - 1, ...(failed.length > 0 && { failed }) }
+  const before = { attempt: number - 1, ...lostIn(job.attempt) }
   // The workflow was reset during the call: the session resumes from the store and settles the call from there.
   if (input.executionId !== job.executionId) return { kind: 'interrupted', ...before, begun: false }
   const slices = await slicesIfReadable(needs, job, input)

@@ -107,11 +107,9 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
     ...(tool.client && { client: tool.client }),
   }
   if (call.isCut) return { ...known, invalid: { code: 'cut_off', message: CUT } }
-  const callId = callIdOf(call.run, call.turn, index, call.generation)
-  /** What the tool's own functions throw decides about the call; where they threw is only in the log. */
-  const logThrown = (what: string, err: unknown): void => ctx.log.warn({ call: callId, tool: tool.name, err }, `${what} threw`)
+  const callCtx = { ...ctx, callId: callIdOf(call.run, call.turn, index, call.generation) }
   const parsed = await parseInput(tool, rawInput)
-  if ('thrown' in parsed) logThrown("a check of the tool's schema", parsed.thrown)
+  if ('thrown' in parsed) logThrown(callCtx, tool, 'schema check', parsed.thrown)
   if ('problem' in parsed) return { ...known, invalid: { code: 'invalid_arguments', message: cutText(parsed.problem, MAX_TEXT_BYTES) } }
   if (denied.invalid) return { ...known, ...denied }
   let key: string | undefined
@@ -120,7 +118,7 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
     if (jsonBytes(key) > MAX_TEXT_BYTES)
       throw new RangeError(`The key has ${numberText(jsonBytes(key))} bytes of JSON, and the limit is ${numberText(MAX_TEXT_BYTES)}.`)
   } catch (error) {
-    logThrown("the tool's idempotency function", error)
+    logThrown(callCtx, tool, 'idempotency function', error)
     const reason = error instanceof Error ? error.message : String(error)
     return {
       ...known,
@@ -133,12 +131,7 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
   const replayOf = key === undefined ? undefined : completed?.get(key)
   const earlier = key === undefined || replayOf !== undefined ? undefined : await options.earlier?.(key)
   if (earlier?.outcome === 'unknown') return { ...known, invalid: { code: 'outcome_unknown', message: unknownBefore(earlier.callId) } }
-  const approval = await approvalOf(
-    tool,
-    await untouched(tool, rawInput, parsed.input),
-    { ...ctx, callId },
-    { ask: verdict.ask, onThrown: (error) => logThrown("the tool's approval function", error) },
-  )
+  const approval = await approvalOf(tool, await untouched(tool, rawInput, parsed.input), callCtx, verdict.ask)
   if (approval && 'deny' in approval) return { ...known, invalid: { code: 'denied', message: denialOf(approval.deny) } }
   return { ...known, ...defined({ key, replayOf: replayOf ?? earlier?.callId }), ...(approval && { approval }) }
 }
@@ -169,18 +162,23 @@ function denialOf(reason: string): string {
   return cutText(`This call was not allowed and was not executed. Reason: ${reason}`, MAX_TEXT_BYTES)
 }
 
+/** What a tool's own functions throw decides about the call; where they threw is only in the log. */
+function logThrown({ callId, log }: ApprovalContext, tool: Tool, what: string, err: unknown): void {
+  log.warn({ call: callId, tool: tool.name, err }, `the tool's ${what} threw`)
+}
+
 /**
  * The terms of the approval, if the call needs one, or why the tool denies the call. It also needs one if the tool's function or a hook
- * (`ask`: how) fails. `onThrown`: called with what the function threw.
+ * (`ask`: how) fails.
  */
 async function approvalOf(
   tool: Tool,
   input: unknown,
   ctx: ApprovalContext,
-  { ask, onThrown }: { ask: string | undefined; onThrown: (error: unknown) => void },
+  ask: string | undefined,
 ): Promise<ApprovalTerms | { deny: string } | undefined> {
   const { expiresMs = DEFAULT_APPROVAL_MS, onExpiry = 'deny' } = tool.approval ?? {}
-  const need = tool.approval ? await approvalNeed(tool.approval, input, { ctx, onThrown }) : false
+  const need = tool.approval ? await approvalNeed(tool, tool.approval, input, ctx) : false
   if (typeof need === 'object') return need
   if (ask === undefined && need === false) return undefined
   const reason = ask ?? need
@@ -188,17 +186,13 @@ async function approvalOf(
 }
 
 /** The answer of the tool's function; that it failed is a reason to ask a person. */
-async function approvalNeed(
-  { needed }: ToolApproval,
-  input: unknown,
-  { ctx, onThrown }: { ctx: ApprovalContext; onThrown: (error: unknown) => void },
-): Promise<ApprovalNeed> {
+async function approvalNeed(tool: Tool, { needed }: ToolApproval, input: unknown, ctx: ApprovalContext): Promise<ApprovalNeed> {
   try {
     const need = await inTimeOrThrow(needed(input, ownContext(ctx)), ANSWER_MS)
     // Anything else that is not `false` asks a person.
     return typeof need !== 'object' || typeof (need as Partial<typeof need> | null)?.deny === 'string' ? need : true
   } catch (error) {
-    onThrown(error)
+    logThrown(ctx, tool, 'approval function', error)
     return approvalFailed(error instanceof Error ? error.message : String(error))
   }
 }

@@ -98,7 +98,7 @@ async function whenStored<T>(session: SessionHandle, rows: PromiseLike<T>): Prom
     return await rows
   } catch (error) {
     if (!(error instanceof SessionNotFoundError) || error.erasedAt !== undefined) throw error
-    // Rejects if there is no such session, or with what it waits for.
+    // This rejects if there is no such session, or if it cannot be read now, and says why.
     await session.state()
     throw new SessionUnavailableError(session.id, { what: 'is not stored yet', advice: 'Ask again.', isOpening: true, cause: error })
   }
