@@ -12,7 +12,7 @@ import { eventsOf, ofType } from '../support/events.ts'
 import { startPartition } from '../support/partition.ts'
 import { answersIn, inOrder, resultsIn, stage, use } from '../support/scenes.ts'
 import { size } from '../support/sizes.ts'
-import { gate, until } from '../support/until.ts'
+import { type Gate, gate, until } from '../support/until.ts'
 
 const RETRY = { maxRetries: 5, baseDelay: 10 }
 
@@ -280,22 +280,25 @@ describe.concurrent('a call that may have taken effect before another build reso
   const idempotency = (given: object): string => JSON.stringify(given)
   const about = { name: 'touch', description: 'touch', idempotency } as const
   const script = inOrder([use('touch', 'it')], (request) => `told: ${String(resultsIn(request)[0]?.content)}`)
+  /** The earlier build's tool: it notes the key of each attempt, and may have taken effect when it throws. */
+  const loses = (keys: string[], failing: Gate): Tool =>
+    defineTool({
+      ...about,
+      input: without,
+      effect: 'idempotent',
+      execute(_input, ctx) {
+        keys.push(ctx.idempotencyKey)
+        failing.open()
+        throw new ToolError('the answer was lost', { retryAfter: 1_000 })
+      },
+    })
 
   it('a call that may have taken effect keeps its key when another build that would choose another key resolves it again', () =>
     deployed(async (own) => {
       const name = `a-${randomUUID()}`
       const failing = gate()
       const keys: string[] = []
-      const before = defineTool({
-        ...about,
-        input: without,
-        effect: 'idempotent',
-        execute(_input, ctx) {
-          keys.push(ctx.idempotencyKey)
-          failing.open()
-          throw new ToolError('the answer was lost', { retryAfter: 1_000 })
-        },
-      })
+      const before = loses(keys, failing)
       const after = defineTool({
         ...about,
         input: withMore,
@@ -320,16 +323,7 @@ describe.concurrent('a call that may have taken effect before another build reso
       const name = `a-${randomUUID()}`
       const failing = gate()
       const applied: string[] = []
-      const lax = defineTool({
-        ...about,
-        input: without,
-        effect: 'idempotent',
-        execute(_input, ctx) {
-          applied.push(ctx.idempotencyKey)
-          failing.open()
-          throw new ToolError('the answer was lost', { retryAfter: 1_000 })
-        },
-      })
+      const lax = loses(applied, failing)
       const strict = defineTool({
         ...about,
         input: withMore,

@@ -11,6 +11,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { startKeeper } from '../../src/local/keeper/keeper.ts'
 import { isRunning } from '../../src/local/keeper/processes.ts'
 import { inCache, temporalBinary } from '../../src/local/temporal/binary.ts'
+import { SQLITE_DRIVER_RELEASE } from '../../src/local/temporal/release.ts'
 
 const MINUTE = 60_000
 
@@ -30,7 +31,7 @@ async function script(path: string, text: string): Promise<string> {
 
 /** What the fake `go` does after it has started a compiler and written its pid to `compiler.pid`. */
 const GO = {
-  builds: `printf '${programOf('built').replaceAll('\n', '\\n')}' > "$GOBIN/temporal" && chmod +x "$GOBIN/temporal" && kill $!`,
+  builds: `grep -q 'modernc.org/sqlite v${SQLITE_DRIVER_RELEASE}' go.mod && printf '${programOf('built').replaceAll('\n', '\\n')}' > "$GOBIN/temporal" && chmod +x "$GOBIN/temporal" && kill $!`,
   fails: 'kill $!; echo "no such module" >&2; exit 1',
   hangs: 'wait',
 }
