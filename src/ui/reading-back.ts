@@ -58,7 +58,7 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
   let isWhole = false
 
   // A rollback that is not stored yet would skip messages that no source has.
-  for (const event of tail) if (event.type === 'message_received') add(event)
+  for (const event of messagesThatSurvive(tail)) add(event)
   const inbox = new Set(state?.inbox.map(({ messageId }) => messageId))
   if (before !== undefined) await beginBefore(before)
   await take(tail.toReversed())
@@ -159,9 +159,11 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
     await addOutputs(events)
     if (before !== undefined || asked.waiting) return
     asked.waiting = true
+    // A rollback in the tail that another one skips may have archived some of them.
     const stored = await source.waiting()
-    waiting = new Set(stored.map(({ seq }) => seq))
-    for (const event of stored) add(event)
+    const unanswered = messagesThatSurvive([...stored, ...tail]).filter((event) => stored.some(({ seq }) => seq === event.seq))
+    waiting = new Set(unanswered.map(({ seq }) => seq))
+    for (const event of unanswered) add(event)
   }
 
   /** What a recovery takes out depends on where its run began. */
@@ -246,6 +248,10 @@ function entryOf(event: SessionEvent): Entry {
 
 function outlineOf(entries: readonly Entry[]): Pick<UiOutline, 'events' | 'sizes'> {
   return { events: entries.map(({ event }) => event), sizes: entries.map(({ size }) => size) }
+}
+
+function messagesThatSurvive(events: readonly SessionEvent[]): SessionEvent[] {
+  return surviving(events).flatMap(({ event }) => (event.type === 'message_received' ? [event] : []))
 }
 
 function isTurningPoint({ type }: SessionEvent): boolean {

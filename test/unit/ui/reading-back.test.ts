@@ -148,6 +148,27 @@ describe('a conversation that is read backwards', () => {
     )
   })
 
+  it('a message that a rollback archived stays archived if a second one hides the first, before either is stored', async () => {
+    const bodies = [
+      { type: 'message_received', messageId: 'first', content: 'order tea' },
+      { type: 'run_started', run: 1, messageId: 'first' },
+      { type: 'turn_started', run: 1, turn: 1, takes: ['first'] },
+      { type: 'message_received', messageId: 'archived', content: 'and coffee' },
+      { type: 'rolled_back', toSeq: 4, upToSeq: 5, effects: [] },
+      { type: 'rolled_back', toSeq: 2, upToSeq: 0, effects: [], again: { messages: [{ messageId: 'first', seq: 2 }], intent: 1 } },
+      { type: 'run_started', run: 2, messageId: 'first' },
+      { type: 'turn_started', run: 2, turn: 1, takes: ['first'] },
+    ]
+    const start = { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 }
+    const events = [start, ...bodies].map((body, index) => ({ v: 1, seq: index + 1, at: 1, ...body }) as SessionEvent)
+    const paging = { limit: 10, characters: 1_000_000, maxValueBytes: 1_000_000 }
+    for (let stored = 1; stored <= events.length; stored += 1) {
+      const { messages } = shownBy(events, await planOf({ events, stored, page: 3 }, paging))
+      const shown = messages.filter(({ role }) => role === 'user').map(({ id }) => id)
+      expect(shown, `stored up to ${stored}`).toEqual(['first'])
+    }
+  })
+
   it('a conversation that is read backwards has the streams of one that is read as a whole', async () => {
     await fc.assert(
       fc.asyncProperty(readings, async (drawn) => {
