@@ -3,6 +3,7 @@ import type { EventOf, SessionEvent } from '../session/events.ts'
 import { lightOf } from '../session/light.ts'
 import { cutOf, NO_RUN } from '../session/past/cut.ts'
 import type { PastSource } from '../session/past/source.ts'
+import { addToVisible, nothingVisible } from '../session/past/visible.ts'
 import type { SessionState } from '../session/state.ts'
 import type { UiOutline } from './outline.ts'
 import { hasOutput, repeatedBy } from './outputs.ts'
@@ -159,9 +160,8 @@ export async function readBack({ source, top, tail, state, before, step = STEP }
     await addOutputs(events)
     if (before !== undefined || asked.waiting) return
     asked.waiting = true
-    // A rollback in the tail that another one skips may have archived some of them.
-    const stored = await source.waiting()
-    const unanswered = messagesThatSurvive([...stored, ...tail]).filter((event) => stored.some(({ seq }) => seq === event.seq))
+    // Some may have been accepted or archived in the tail, even by an event that a rollback there skips.
+    const unanswered = messagesThatWait([...(await source.waiting()), ...tail])
     waiting = new Set(unanswered.map(({ seq }) => seq))
     for (const event of unanswered) add(event)
   }
@@ -252,6 +252,12 @@ function outlineOf(entries: readonly Entry[]): Pick<UiOutline, 'events' | 'sizes
 
 function messagesThatSurvive(events: readonly SessionEvent[]): SessionEvent[] {
   return surviving(events).flatMap(({ event }) => (event.type === 'message_received' ? [event] : []))
+}
+
+function messagesThatWait(events: readonly SessionEvent[]): SessionEvent[] {
+  const past = nothingVisible()
+  for (const event of events) addToVisible(past, event)
+  return [...past.waiting.values()].map(({ event }) => event)
 }
 
 function isTurningPoint({ type }: SessionEvent): boolean {

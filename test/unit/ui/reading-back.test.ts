@@ -149,7 +149,7 @@ describe('a conversation that is read backwards', () => {
   })
 
   it('a message that a rollback archived stays archived if a second one hides the first, before either is stored', async () => {
-    const bodies = [
+    const events = sessionOf([
       { type: 'message_received', messageId: 'first', content: 'order tea' },
       { type: 'run_started', run: 1, messageId: 'first' },
       { type: 'turn_started', run: 1, turn: 1, takes: ['first'] },
@@ -158,14 +158,34 @@ describe('a conversation that is read backwards', () => {
       { type: 'rolled_back', toSeq: 2, upToSeq: 0, effects: [], again: { messages: [{ messageId: 'first', seq: 2 }], intent: 1 } },
       { type: 'run_started', run: 2, messageId: 'first' },
       { type: 'turn_started', run: 2, turn: 1, takes: ['first'] },
-    ]
-    const start = { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 }
-    const events = [start, ...bodies].map((body, index) => ({ v: 1, seq: index + 1, at: 1, ...body }) as SessionEvent)
-    const paging = { limit: 10, characters: 1_000_000, maxValueBytes: 1_000_000 }
+    ])
     for (let stored = 1; stored <= events.length; stored += 1) {
-      const { messages } = shownBy(events, await planOf({ events, stored, page: 3 }, paging))
-      const shown = messages.filter(({ role }) => role === 'user').map(({ id }) => id)
-      expect(shown, `stored up to ${stored}`).toEqual(['first'])
+      expect(await usersMessages({ events, stored, page: 3 }, 10), `stored up to ${stored}`).toEqual(['first'])
+    }
+  })
+
+  it('a message that an earlier answer has accepted is not on the last page, even if that answer is not stored yet', async () => {
+    const call = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'mail' }
+    const events = sessionOf([
+      { type: 'message_received', messageId: 'first', content: 'mail it' },
+      { type: 'run_started', run: 1, messageId: 'first' },
+      { type: 'turn_started', run: 1, turn: 1, takes: ['first'] },
+      { ...call, type: 'tool_issued', effect: 'external', inputDigest: '', index: 0, input: {} },
+      { ...call, type: 'tool_unknown', attempt: 1, reason: 'worker_died' },
+      { type: 'message_received', messageId: 'second', content: 'and?' },
+      { type: 'turn_started', run: 1, turn: 2, takes: ['second'] },
+      { type: 'run_interrupted', run: 1 },
+      { type: 'message_received', messageId: 'third', content: 'hello' },
+      { type: 'run_started', run: 2, messageId: 'third' },
+      { type: 'turn_started', run: 2, turn: 1, takes: ['third'] },
+      { type: 'run_interrupted', run: 2 },
+      { type: 'message_received', messageId: 'fourth', content: 'hello?' },
+      { type: 'run_started', run: 3, messageId: 'fourth' },
+      { type: 'turn_started', run: 3, turn: 1, takes: ['fourth'] },
+      { ...call, type: 'tool_resolved', by: 'worker', happened: true, value: 'sent' },
+    ])
+    for (let stored = 1; stored <= events.length; stored += 1) {
+      expect(await usersMessages({ events, stored, page: 1 }, 1), `stored up to ${stored}`).toEqual(['fourth'])
     }
   })
 
@@ -215,6 +235,16 @@ describe('a conversation that is read backwards', () => {
     )
   })
 })
+
+function sessionOf(bodies: readonly object[]): SessionEvent[] {
+  const start = { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 }
+  return [start, ...bodies].map((body, index) => ({ v: 1, seq: index + 1, at: 1, ...body }) as SessionEvent)
+}
+
+async function usersMessages(reading: Reading, limit: number): Promise<string[]> {
+  const plan = await planOf(reading, { limit, characters: 1_000_000, maxValueBytes: 1_000_000 })
+  return shownBy(reading.events, plan).messages.flatMap(({ id, role }) => (role === 'user' ? [id] : []))
+}
 
 function answerAt(events: readonly SessionEvent[], after: number, random: () => number): { answer?: string } {
   const turn = events.findLast((event) => event.type === 'turn_started' && event.seq <= after && event.takes.length > 0)
