@@ -63,7 +63,7 @@ const using = (output: number, text: string) => ({ content: [{ type: 'text' as c
 const lookUsing = (output: number) => ({ content: [use('look', 'around')], usage: usageOf(output) })
 
 /** The result of a run that was continued: at first its handle may still report the failure. */
-const completed = (run: RunHandle) => until('the run has completed', () => run.result({ timeout: 2_000 }))
+const completed = (run: RunHandle) => run.result({ timeout: 20_000 })
 
 /** A run that ends because its budget is exhausted. */
 const exhausted = { status: 'failed', code: 'budget_exhausted', strategy: 'manual' }

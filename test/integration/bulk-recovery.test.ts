@@ -36,7 +36,7 @@ async function failed({ session, id }: Played): Promise<void> {
 
 /** Waits until the message's run has completed and the store knows. */
 async function completed({ session, id }: Played): Promise<void> {
-  const { text } = await until('its run has completed', () => session.run(`go-${id}`).result({ timeout: 2_000 }))
+  const { text } = await session.run(`go-${id}`).result({ timeout: 20_000 })
   expect(text).toBe('done')
   await until('that is stored', async () => (await here.pawl.sessions.get(id)).status === 'idle')
 }

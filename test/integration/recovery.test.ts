@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ModelError } from 'pawl'
 import { RequestRefusedError, type SessionHandle } from 'pawl/client'
 import type { ScriptedAnswer } from 'pawl/testing'
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -48,7 +49,7 @@ describe('restart_run', () => {
     scene.fixed = true
     await session.recover({ strategy: 'restart_run', by: 'me' })
     for (const run of [first, second]) {
-      expect(await until('the new run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({
+      expect(await run.result({ timeout: 20_000 })).toMatchObject({
         run: 2,
         text: 'fixed: one, two',
       })
@@ -74,7 +75,7 @@ describe('restart_run', () => {
     await run.settled({ timeout: 20_000 })
     scene.fixed = true
     await session.recover({ strategy: 'restart_run' })
-    await until('the new run has completed', () => run.result({ timeout: 2_000 }))
+    await run.result({ timeout: 20_000 })
     expect(requests.at(-1)!.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
   })
 
@@ -85,7 +86,7 @@ describe('restart_run', () => {
     expect(await run.settled({ timeout: 20_000 })).toMatchObject({ status: 'failed', strategy: 'restart_from_last_effect' })
     scene.model = inOrder([use('pay', 'it')], 'paid')
     await session.recover({ strategy: 'restart_run' })
-    expect(await until('the new run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 2, text: 'paid' })
+    expect(await run.result({ timeout: 20_000 })).toMatchObject({ run: 2, text: 'paid' })
     expect(count('pay')).toBe(1)
     expect(notesIn(requests.at(-2)!)).toEqual([expect.stringMatching(/These calls completed; .*\n- pay \(t_1_1_0/)])
     expect(resultsIn(requests.at(-1)!)[0]?.content).toMatch(/^\[idempotent replay of t_1_1_0\]/)
@@ -116,7 +117,7 @@ describe('restart_run', () => {
     failing.fixed = true
     // Now there is a default strategy.
     await session.recover()
-    expect(await until('the new run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 2 })
+    expect(await run.result({ timeout: 20_000 })).toMatchObject({ run: 2 })
     await rowsMatchEvents(here.stack, id)
   })
 
@@ -127,7 +128,7 @@ describe('restart_run', () => {
     await run.settled({ timeout: 20_000 })
     scene.fixed = true
     await session.recover({ strategy: 'restart_run' })
-    await until('the new run has completed', () => run.result({ timeout: 2_000 }))
+    await run.result({ timeout: 20_000 })
   })
 })
 
@@ -140,7 +141,7 @@ describe('continue_run', () => {
     const asked = requests.length
     scene.fixed = true
     await session.recover({ strategy: 'continue_run', by: 'me', reason: 'it works again' })
-    expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'fixed: go' })
+    expect(await run.result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'fixed: go' })
     expect(requests).toHaveLength(asked + 1)
     expect(requests.at(-1)!.messages).toEqual(requests.at(-2)!.messages)
     expect(count('put')).toBe(1)
@@ -148,6 +149,30 @@ describe('continue_run', () => {
     expect(ofType(events, 'recovery_started')).toMatchObject([{ by: 'me', reason: 'it works again' }])
     expect(ofType(events, 'model_completed').map(({ attempt }) => attempt)).toEqual([1, 1, 2])
     await rowsMatchEvents(here.stack, id)
+  })
+
+  it('a run that has just been recovered is awaited, although the store does not know of the recovery yet', async () => {
+    const scene = failsAfter([[use('look', 'around')]])
+    const { session, id } = player.play(here.pawl, scene)
+    const run = await session.send('go')
+    await run.settled({ timeout: 20_000 })
+    scene.fixed = true
+    const blocker = new pg.Client(here.stack.databaseUrl)
+    await blocker.connect()
+    try {
+      await blocker.query('begin')
+      await blocker.query('select from pawl.sessions where session_id = $1 for update', [id])
+      await session.recover({ strategy: 'continue_run' })
+      const types: string[] = []
+      const followed = (async () => {
+        for await (const { type } of run.events()) types.push(type)
+      })()
+      expect(await run.result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'fixed: go' })
+      await followed
+      expect(types.slice(-1)).toEqual(['run_completed'])
+    } finally {
+      await blocker.end()
+    }
   })
 
   it('continue_run is the default after a limit, and the limits of the build that now serves the agent apply', async () => {
@@ -164,7 +189,7 @@ describe('continue_run', () => {
       await own.startWorker({ agents: [long.agent] })
       long.play(own.pawl, script, { id: 'limited' })
       await session.recover()
-      expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'done' })
+      expect(await run.result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'done' })
     } finally {
       await own.stop()
     }
@@ -178,7 +203,7 @@ it('restart_from_last_effect goes back to just after the newest effect: later tu
   await run.settled({ timeout: 20_000 })
   scene.fixed = true
   await session.recover()
-  expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'fixed: go' })
+  expect(await run.result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'fixed: go' })
   expect(requests.at(-1)!.messages).toEqual(requests[1]!.messages)
   expect(count('pay')).toBe(1)
   expect(ofType(await eventsOf(session), 'recovery_started')).toMatchObject([
@@ -224,7 +249,7 @@ it('a session in error whose workflow has ended is still in error, and can be re
   await here.temporal.workflow.getHandle(`pawl:${id}`).terminate('by an operator')
   scene.fixed = true
   await session.recover()
-  expect(await until('the new run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 2 })
+  expect(await run.result({ timeout: 20_000 })).toMatchObject({ run: 2 })
 })
 
 describe('regenerate', () => {
@@ -332,7 +357,7 @@ describe('two people at the same moment', () => {
       codeOf(other.session(id).recover({ strategy: 'restart_from_last_effect', by: 'bob' })),
     ])
     expect(outcomes.toSorted()).toEqual(['accepted', 'not_in_error'])
-    await until('the run has completed', () => run.result({ timeout: 2_000 }))
+    await run.result({ timeout: 20_000 })
     expect(count('pay')).toBe(1)
     const { rows } = await rowsMatchEvents(here.stack, id)
     expect(rows.recoveries).toMatchObject([

@@ -75,7 +75,7 @@ describe('of the four calls of a turn', () => {
       by: 'ann',
       reason: 'the bank is back',
     })
-    expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'done' })
+    expect(await run.result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'done' })
 
     const last = requests.at(-1)!
     expect(resultsIn(last)).toEqual([
@@ -129,7 +129,7 @@ describe('of the four calls of a turn', () => {
       const { requests } = patient.play(own.pawl, scene, { id })
       await own.startWorker({ agents: [patient.agent] })
       await session.recover({ keep: ['t_1_1_0', 't_1_1_1'], skip: ['t_1_1_3'], redo: ['t_1_1_2'] })
-      expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'done' })
+      expect(await run.result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'done' })
       expect(resultsIn(requests.at(-1)!).map(({ isError }) => isError)).toEqual([false, false, false, true])
       await rowsMatchEvents(own.stack, id)
       expect(await ledgerOf(session)).toMatchObject({ 't_1_1_2#2': { status: 'completed' }, t_1_1_3: { status: 'skipped' } })
@@ -158,7 +158,7 @@ describe('a completed effect', () => {
       return answers === 1 ? [use('put', 'it')] : answers === 2 ? 'done' : [use('put', 'it')]
     }
     await session.recover({ redo: ['t_1_1_0'], force: true, by: 'ann', reason: 'the first one bounced' })
-    expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'done' })
+    expect(await run.result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'done' })
     expect(entries.map(({ callId }) => callId)).toEqual(['t_1_1_0', 't_1_1_0#2'])
     expect(resultsIn(requests.at(-1)!)[0]?.content).toBe('[idempotent replay of t_1_1_0#2]\npaid 2')
     expect(notesIn(requests.at(-1)!)).toEqual([expect.stringMatching(/made again.*\n.*completed.*\n- put \(t_1_1_0\): paid 1$/)])
@@ -233,7 +233,7 @@ it('calls of an earlier run or turn cannot be chosen', async () => {
     [session, other].map((one, index) => codeOf(one.recover({ redo: ['t_2_2_0'], force: true, by: `person ${index}` }))),
   )
   expect(outcomes.toSorted()).toEqual(['accepted', 'not_in_error'])
-  await until('the run has completed', () => run.result({ timeout: 2_000 }))
+  await run.result({ timeout: 20_000 })
   expect(count('put')).toBe(4)
   const { rows } = await rowsMatchEvents(here.stack, id)
   const told = rows.recoveries.toSorted((one, another) => Number(one.seq) - Number(another.seq))
@@ -265,7 +265,7 @@ it('a call that is being redone survives a restart of its worker', async () => {
     scene.put = () => 'done at last'
     await worker.stop()
     await own.startWorker({ agents: [player.agent] })
-    expect(await until('the run has completed', () => run.result({ timeout: 2_000 }))).toMatchObject({ run: 1, text: 'done' })
+    expect(await run.result({ timeout: 20_000 })).toMatchObject({ run: 1, text: 'done' })
     const again = entries.slice(attempts)
     expect(again.map(({ callId }) => callId)).toEqual(['t_1_1_0#2', 't_1_1_0#2'])
     expect(new Set(entries.filter(({ tool }) => tool === 'put').map(({ key }) => key)).size).toBe(1)

@@ -14,10 +14,18 @@ import { defined } from '../../session/defined.ts'
 /** How a run has ended. */
 export type RunEnd = Exclude<SettledRun, WaitingRun>
 
+/** How a run has settled, by the event with this `seq`. */
+export interface SettledAt {
+  settled: RunEnd
+  seq: number
+}
+
 /** Watches for one message's run. */
 export interface RunWatch {
   /** Accepts the next events; returns how the run settled, once it has, and the `seq` of the event that says so. */
-  take(events: readonly SessionEvent[]): { settled: RunEnd; seq: number } | undefined
+  take(events: readonly SessionEvent[]): SettledAt | undefined
+  /** Whether one of the events that follow those so far takes back how the run has settled. Does not accept them. */
+  isTakenBackBy(events: readonly SessionEvent[]): boolean
   /** What the run waits for a person or a client to do, by the events so far or by `state`; undefined if it does not wait. */
   waiting(state?: SessionState): WaitingRun | undefined
   /** The run's number; undefined if no run has taken the message yet. */
@@ -51,13 +59,13 @@ export function watchRun(messageId: string): RunWatch {
 
   return {
     take(events) {
-      let end: { settled: RunEnd; seq: number } | undefined
+      let end: SettledAt | undefined
       for (const event of events) {
         const settled = settledBy(event)
         foldIn(event)
         if (settled) end ??= { settled, seq: event.seq }
         // A run that a recovery continues or restarts has not settled after all.
-        else if (event.type === 'recovery_started' && event.run === run && event.strategy !== 'abandon') {
+        else if (isRecovered(event)) {
           end = undefined
           if (event.strategy === 'restart_run') run = undefined
         }
@@ -66,17 +74,28 @@ export function watchRun(messageId: string): RunWatch {
       }
       return end
     },
+    isTakenBackBy: (events) => events.some((event) => isRecovered(event) || isAgain(event)),
     waiting: (state) => waitingRun(state ? withCallsOf(watched, state) : watched, run),
     run: () => run,
     progress,
   }
 
+  function isRecovered(event: SessionEvent): event is EventOf<'recovery_started'> {
+    return event.type === 'recovery_started' && event.run === run && event.strategy !== 'abandon'
+  }
+
   function isRepeated(event: SessionEvent): boolean {
-    if (event.type === 'rolled_back') return isAnsweredAgain(event)
-    if (event.type !== 'message_received' || event.messageId !== messageId || receivedAt === undefined) return false
-    receivedAt = event.seq
-    isLost = false
+    if (!isAgain(event)) return false
+    if (event.type === 'message_received') {
+      receivedAt = event.seq
+      isLost = false
+    }
     return true
+  }
+
+  function isAgain(event: SessionEvent): boolean {
+    if (event.type === 'rolled_back') return isAnsweredAgain(event)
+    return event.type === 'message_received' && event.messageId === messageId && receivedAt !== undefined
   }
 
   function isAnsweredAgain({ again }: EventOf<'rolled_back'>): boolean {

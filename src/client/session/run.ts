@@ -7,7 +7,7 @@ import { isGone, untilGone } from './gone.ts'
 import { whyHeldUp } from './hold-ups.ts'
 import { MessageRejectedError, ResultTimeoutError, RunFailedError, RunInterruptedError } from '../errors.ts'
 import { inTime } from '../../waiting/in-time.ts'
-import { type RunEnd, type RunWatch, watchRun } from './run-outcome.ts'
+import { type RunEnd, type RunWatch, type SettledAt, watchRun } from './run-outcome.ts'
 import { queryLive, type SessionSource } from './events.ts'
 import { followBatches, STORE_PATIENCE_MS } from './follow.ts'
 import type { RunHandle, RunResult, WaitOptions } from '../types.ts'
@@ -99,7 +99,7 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
     const watch = watchRun(messageId)
     const from = await begin(signal)
     for await (const batch of whileThere(signal, (either) => followBatches(source, from, either))) {
-      const end = watch.take(batch)
+      const end = await final(watch, batch)
       yield* end ? batch.filter(({ seq }) => seq <= end.seq) : batch
       if (end) return
     }
@@ -110,7 +110,10 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
     const watch = watchRun(messageId)
     const from = await begin(signal)
     for await (const batch of whileThere(signal, (either) => watchBatches(source, from, either))) {
-      const end = watch.take(batch.flatMap((item) => (item.type === 'event' ? [item.event] : [])))
+      const end = await final(
+        watch,
+        batch.flatMap((item) => (item.type === 'event' ? [item.event] : [])),
+      )
       for (const item of batch) {
         if (item.type === 'status') continue
         if (item.type === 'event' || item.run === watch.run()) yield item
@@ -139,7 +142,7 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
     const signal = stopped ? AbortSignal.any([stop.signal, stopped]) : stop.signal
     async function follow(): Promise<RunEnd | T> {
       for await (const batch of followBatches(source, await begin(signal), signal, which)) {
-        const end = watch.take(batch)
+        const end = await final(watch, batch)
         if (end) return end.settled
         const now = await look(watch)
         if (now) return now
@@ -153,6 +156,19 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
       clearTimeout(timer)
       stop.abort()
     }
+  }
+
+  /**
+   * How the run has settled, by all events so far. The store may lack a recovery that a person has just started, so the workflow is asked
+   * about a failure.
+   */
+  async function final(watch: RunWatch, batch: readonly SessionEvent[]): Promise<SettledAt | undefined> {
+    const end = watch.take(batch)
+    const last = batch.at(-1)
+    if (end?.settled.status !== 'failed' || !last) return end
+    // Without a workflow, or a worker to query, no recovery has been accepted since.
+    const later = await queryLive(source, last.seq, PAGE_BYTES).catch(() => [])
+    return watch.isTakenBackBy(later) ? undefined : end
   }
 
   /** Whether the run waits for a person or a client. The store may lack a decision or an answer that just arrived; the workflow has it. */

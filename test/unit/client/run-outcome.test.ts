@@ -57,6 +57,21 @@ describe('the run of a message', () => {
     )
   })
 
+  it('the end of a run is taken back by later events exactly if all events together say something else', () => {
+    fc.assert(
+      fc.property(eventfulSessions, fc.double({ min: 0, max: 1, noNaN: true }), ({ events }, share) => {
+        const cut = Math.floor(share * events.length)
+        const [before, after] = [events.slice(0, cut), events.slice(cut)]
+        for (const event of events) {
+          if (event.type !== 'message_received') continue
+          const watch = watchRun(event.messageId)
+          const end = watch.take(before)
+          if (end) expect(watch.isTakenBackBy(after)).toBe(watchRun(event.messageId).take(events)?.seq !== end.seq)
+        }
+      }),
+    )
+  })
+
   it('the run of each message has settled once its session has nothing left to do, whatever has happened in it', () => {
     fc.assert(
       fc.property(eventfulSessions, ({ events, state }) => {
