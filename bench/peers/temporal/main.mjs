@@ -1,7 +1,7 @@
 // The bare loop: two activities whose inputs are references. Heartbeats, retries and the sticky queue's timeout are set as Temporal's
 // documentation advises for a fast retry after a crash.
 import { existsSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { heartbeat } from '@temporalio/activity'
 import { Client, Connection } from '@temporalio/client'
@@ -9,7 +9,8 @@ import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } 
 import { ask, fill, serve, setting } from '../program.mjs'
 
 const HEARTBEAT_EVERY_MS = 300
-const TASK_QUEUE = 'bench-peers-temporal'
+/** The program runs twice: as the floor of all rows, and for its own row. */
+const TASK_QUEUE = `bench-peers-temporal-${basename(setting.folder)}`
 
 const activities = {
   async model({ conversation, turn }) {
