@@ -111,7 +111,7 @@ function stripe(done: (about: string) => number): Api {
         id: `re_${refunds.length + 1}`,
         amount,
         payment_intent: payment,
-        metadata: { pawl_key: form.get('metadata[pawl_key]') ?? '' },
+        metadata: { call_key: form.get('metadata[call_key]') ?? '' },
       }
       refunds.push(refund)
       done(`${amount} of ${payment}`)

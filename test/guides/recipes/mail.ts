@@ -39,7 +39,7 @@ export const sendLetter = defineTool({
   input,
   effect: 'external',
   execute: async ({ to, subject, text }, ctx) => {
-    const mail = { From: 'support@example.com', To: to, Subject: subject, TextBody: text, Metadata: { pawl_key: ctx.idempotencyKey } }
+    const mail = { From: 'support@example.com', To: to, Subject: subject, TextBody: text, Metadata: { call_key: ctx.idempotencyKey } }
     const sent = await request<{ MessageID: string }>(`${POSTMARK}/email`, {
       method: 'POST',
       headers,
@@ -49,7 +49,7 @@ export const sendLetter = defineTool({
     return { id: sent.MessageID }
   },
   verify: async ({ to }, ctx) => {
-    const query = new URLSearchParams({ count: '1', offset: '0', recipient: to, metadata_pawl_key: ctx.idempotencyKey })
+    const query = new URLSearchParams({ count: '1', offset: '0', recipient: to, metadata_call_key: ctx.idempotencyKey })
     const found = await request<{ Messages: { MessageID: string }[] }>(`${POSTMARK}/messages/outbound?${query}`, {
       headers,
       signal: ctx.signal,

@@ -22,7 +22,7 @@ export const refundPayment = defineTool({
     request<Refund>(`${STRIPE}/v1/refunds`, {
       method: 'POST',
       headers: { authorization, 'idempotency-key': ctx.idempotencyKey },
-      body: String(new URLSearchParams({ payment_intent: paymentIntent, amount: String(cents), 'metadata[pawl_key]': ctx.idempotencyKey })),
+      body: String(new URLSearchParams({ payment_intent: paymentIntent, amount: String(cents), 'metadata[call_key]': ctx.idempotencyKey })),
       signal: ctx.signal,
     }),
   verify: async ({ paymentIntent }, ctx) => {
@@ -30,7 +30,7 @@ export const refundPayment = defineTool({
       const query = new URLSearchParams({ payment_intent: paymentIntent, limit: '100', ...(after && { starting_after: after }) })
       const url = `${STRIPE}/v1/refunds?${query}`
       const page = await request<{ data: Refund[]; has_more: boolean }>(url, { headers: { authorization }, signal: ctx.signal })
-      const found = page.data.find(({ metadata }) => metadata.pawl_key === ctx.idempotencyKey)
+      const found = page.data.find(({ metadata }) => metadata.call_key === ctx.idempotencyKey)
       if (found) return { happened: true, result: found }
       const last = page.data.at(-1)
       if (!page.has_more || !last) return { happened: false }
