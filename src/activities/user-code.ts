@@ -73,8 +73,9 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
   }
 
   async function executeTool(input: ExecuteToolInput): Promise<Awaited<ReturnType<PawlActivities['executeTool']>>> {
-    const { prior, progress, untilServed, resolution } = input
-    const { attempt, isGivenUp } = count({ prior, progress, ...(untilServed && { uncounted: true }) })
+    const { prior, progress, untilServed, untilAdmitted, resolution } = input
+    const onlyWaits = untilServed ?? untilAdmitted
+    const { attempt, isGivenUp } = count({ prior, progress, ...(onlyWaits && { uncounted: true }) })
     if (isGivenUp) {
       const message = 'This call was given up, because too many executors died during it.'
       return { kind: 'failed', attempt: attempt.number, code: 'worker_died', message, failed: attempt.failed }
@@ -85,7 +86,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     })
     const result = await shown(order)
     if (result) return result
-    if (untilServed) throw noExecutor(worker)
+    if (onlyWaits) throw noExecutor(worker)
     return { kind: 'not_begun', attempt: attempt.number - 1, ...lostIn(attempt) }
   }
 

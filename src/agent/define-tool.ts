@@ -8,7 +8,7 @@ import { isToolName } from './names.ts'
 import { type RetryPolicy, RETRY, retryPolicy } from './retry.ts'
 import { A_SCHEMA, inputSchemaOf, isSchema } from './schema.ts'
 import type { Effect } from '../session/call-facts.ts'
-import type { ApprovalContext, ApprovalNeed, BodyOption, ContextTypes, Idempotency, NeedsOf, Tool, ToolOptions } from './tool.ts'
+import type { ApprovalContext, ApprovalNeed, BodyOption, ContextTypes, Idempotency, NeedsOf, Tool, ToolLimit, ToolOptions } from './tool.ts'
 
 const DEFAULT_TIMEOUT_MS = 60_000
 const DEFAULT_SETTLE_AFTER_MS = 5_000
@@ -39,6 +39,9 @@ export interface DefineTool<T extends ContextTypes> {
   withTypes<U extends ContextTypes>(): DefineTool<U>
 }
 
+const LIMIT_KEY = fn<NonNullable<ToolLimit['key']>>('a function of the input that returns a string')
+const LONGEST_RATE_MS = 86_400_000
+
 const OPTIONS = options({
   name: where<string>(isToolName, '1 to 64 characters of [A-Za-z0-9_-]'),
   description: text('a non-empty string that says what the tool does'),
@@ -68,6 +71,11 @@ const OPTIONS = options({
   timeout: duration().optional(),
   retry: RETRY.optional(),
   quick: flag().optional(),
+  concurrency: options({ max: integer(1), key: LIMIT_KEY.optional() }, 'an object with max, and maybe key').optional(),
+  rate: options(
+    { max: integer(1), per: duration({ max: LONGEST_RATE_MS, limits: 'above 0 and at most a day' }), key: LIMIT_KEY.optional() },
+    'an object with max and per, and maybe key',
+  ).optional(),
   idempotency: where<Idempotency<unknown>>(
     (value) => ['run', 'session', 'call'].includes(value as string) || typeof value === 'function',
     "'run', 'session', 'call' or a function of the input",
@@ -82,6 +90,8 @@ const BODY_OPTIONS = [
   'verifyRetries',
   'retry',
   'quick',
+  'concurrency',
+  'rate',
 ] as const satisfies BodyOption[]
 
 type NeedsApproval = (input: unknown, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>
@@ -107,6 +117,7 @@ function declare(given: unknown): Tool {
   const { execute, approval, timeout: timeoutMs = DEFAULT_TIMEOUT_MS } = tool
   const { output, verify, effectId, toModel, quick } = tool
   const retry: RetryPolicy = retryPolicy(tool.retry)
+  const limits = limitsIn(tool)
   return {
     name: tool.name,
     description: tool.description,
@@ -130,7 +141,16 @@ function declare(given: unknown): Tool {
       }),
     ...(execute === 'client' ? { client: tool.timeout === undefined ? {} : { timeoutMs } } : { execute }),
     ...defined({ output, verify, effectId, toModel, quick }),
+    ...(limits.length > 0 && { limits }),
   }
+}
+
+/** `concurrency` comes first: all calls lock their limits in the same order. */
+function limitsIn({ concurrency, rate }: Pick<z.output<typeof OPTIONS>, 'concurrency' | 'rate'>): ToolLimit[] {
+  return [
+    ...(concurrency ? [{ of: 'concurrency' as const, max: concurrency.max, ...defined({ key: concurrency.key }) }] : []),
+    ...(rate ? [{ of: 'rate' as const, max: rate.max, perMs: rate.per, ...defined({ key: rate.key }) }] : []),
+  ]
 }
 
 /** The problem with options that are each valid, but not together; undefined if there is none. */
@@ -147,6 +167,8 @@ function conflictIn(tool: z.output<typeof OPTIONS>): string | undefined {
   const ofApproval = (['approvalTimeout', 'onExpiry'] as const).find((name) => tool[name] !== undefined)
   if (ofApproval && approval === undefined) return `${ofApproval} is for tools with an approval. Add approval, or omit ${ofApproval}.`
   if (quick !== undefined && effect !== 'read') return `quick is for 'read' tools, but this one is '${effect}'. Omit it.`
+  if (quick && (tool.concurrency || tool.rate))
+    return 'quick is for calls that may run as part of a model call, and calls with a limit do not. Omit it.'
   if (idempotency !== undefined && effect === 'read') return "idempotency is for tools with an effect, but a 'read' has no key. Omit it."
   return undefined
 }

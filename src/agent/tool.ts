@@ -122,6 +122,9 @@ export interface ApprovalContext<C = Json, S = AnyServices, L = AnySlices> exten
   readonly callId: string
 }
 
+/** The context of the function that returns the key of a limit. */
+export type LimitContext<C = Json> = Pick<AgentContext<C>, 'sessionId' | 'agent' | 'context' | 'metadata' | 'tags'>
+
 /**
  * Whether a call needs a person's approval: no, yes, or yes with the reason. `{ deny }`: the call is not executed, and the model gets this
  * reason.
@@ -265,6 +268,14 @@ export interface BasicToolOptions<
    * according to `verify` or a person.
    */
   retry?: RetryOptions
+  /**
+   * Except for client tools: at most `max` (an integer from 1) of the tool's calls run at a time, over all workers. `key`: the limit applies
+   * to calls for which it returns the same string, such as a tenant's id. Calls that wait are admitted in the order in which they asked,
+   * and use up no retries. Tools of the same name share the limit. Default: none.
+   */
+  concurrency?: { max: number; key?: (input: StandardSchemaV1.InferOutput<S>, ctx: LimitContext<ContextIn<T>>) => string }
+  /** The same, but at most `max` attempts begin within any span of `per` (at most a day). Default: none. */
+  rate?: { max: number; per: Duration; key?: (input: StandardSchemaV1.InferOutput<S>, ctx: LimitContext<ContextIn<T>>) => string }
   /** For `idempotent` and `external`: the scope within which the key is unique. Default `run`. */
   idempotency?: Unless<E, 'read', Idempotency<StandardSchemaV1.InferOutput<S>>>
   /**
@@ -278,7 +289,16 @@ export interface BasicToolOptions<
 export type Without<K extends string> = { [Option in K]?: never }
 
 /** The options that a client tool cannot have, because they concern retries and verification of what a worker executes. */
-export type BodyOption = 'verify' | 'onUnknown' | 'settleAfter' | 'verifyTimeout' | 'verifyRetries' | 'retry' | 'quick'
+export type BodyOption =
+  | 'verify'
+  | 'onUnknown'
+  | 'settleAfter'
+  | 'verifyTimeout'
+  | 'verifyRetries'
+  | 'retry'
+  | 'quick'
+  | 'concurrency'
+  | 'rate'
 
 /** What tools, hooks and agents tell the compiler about their `ctx.services`. */
 export interface NeedsServices<N extends Pick<ToolNeeds, 'services'>> {
@@ -349,6 +369,8 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
    * Whether calls may run as part of the model call that requests them, if the tool is quick. If absent, they may if the tool is a `read`.
    */
   readonly quick?: boolean
+  /** Limits of its calls over all workers; absent if there are none. */
+  readonly limits?: readonly ToolLimit[]
   /** The body; absent if a client answers the call. */
   execute?(input: unknown, ctx: ToolContext): unknown
   /** Present for a client tool: how many milliseconds a call waits for its answer. */
@@ -388,6 +410,16 @@ export interface ToolSource<N extends ToolNeeds = any> {
   close(): Promise<void>
   /** For the compiler only: what the tools need from their agent. */
   readonly types?: { readonly needs: (given: N) => void; readonly answer: unknown }
+}
+
+/** A limit of a tool's calls. */
+export interface ToolLimit {
+  /** How many calls run at a time, or how many begin within `perMs`. */
+  readonly of: 'concurrency' | 'rate'
+  readonly max: number
+  readonly perMs?: number
+  /** The limit applies to calls with the same key. Default: to all. */
+  key?(input: unknown, ctx: LimitContext): string
 }
 
 /** What a tool source has, for people. */

@@ -194,6 +194,8 @@ export interface ExecuteToolInput extends ToolCallInput, EventsInput {
   executionId: string
   /** Execute nothing: only wait (by Temporal's retries, which leave no history) until a worker has the tool. */
   untilServed?: true
+  /** The same, but only until the tool's limits admit the call. */
+  untilAdmitted?: true
   prior?: AttemptTally
   /** The last progress that an earlier attempt reported. */
   progress?: Json
@@ -225,6 +227,8 @@ export type ExecuteToolResult = {
   | { kind: 'unknown'; message: string }
   /** The body was not entered: another build must run it. `resolution`: this build's resolution of the call. */
   | { kind: 'not_begun'; resolution?: Resolution }
+  /** The body was not entered: a limit of the tool makes the call wait. */
+  | { kind: 'limited'; reason: string }
   | { kind: 'interrupted'; begun: boolean }
 )
 

@@ -4,6 +4,7 @@ import type { AttemptReport, Fallback } from '../session/attempts.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { FailedAttempt } from '../session/call-facts.ts'
 import type { LogEntry, Watermark } from '../session/events.ts'
+import type { AdmissionRequest } from '../session/call-limits.ts'
 import type { Json } from '../session/json.ts'
 import type { Reservation } from '../session/spending/reservation.ts'
 
@@ -117,6 +118,10 @@ export interface JobLink {
   readonly signal: AbortSignal
   /** Makes the server record durably that the body is about to be entered. @throws AttemptLost: the body must not be entered. */
   begin(): Promise<void>
+  /** Whether the limits of the call's tool admit it: 0 if they do, else the number of milliseconds after which to ask again. */
+  admit(request: Omit<AdmissionRequest, 'sessionId'>): Promise<number>
+  /** Reports that an admitted call no longer runs. */
+  left(callId: string): void
   /** Reports that the body is entered: its timeout starts. */
   entered(timeoutMs: number): void
   /** Makes the server durably record the reservation of a model call, and waits until it has. @throws AttemptLost. */

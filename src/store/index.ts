@@ -8,6 +8,7 @@ import { keptStates } from './write/checkpoints.ts'
 import { type Database, databaseAt } from './postgres/database.ts'
 import { StoreError } from './errors.ts'
 import { listenerOn } from './postgres/listener.ts'
+import { admitCall, leaveLimits } from './write/call-limits.ts'
 import { openGate, probeGate, shutGate, shutGates } from './write/gates.ts'
 import { markProgress, markRunning } from './write/running-calls.ts'
 import { listsOf } from './read/lists/index.ts'
@@ -136,6 +137,8 @@ export function openStore(options: StoreOptions): Store {
     watch: (sessionId, wake, which) => listener.watch(safeKey(sessionId), wake, which),
     notifyStop: (sessionId) => stops.notifier.ring(safeKey(sessionId), false),
     watchStops: (sessionId, wake) => stops.listener.watch(safeKey(sessionId), wake),
+    admitCall: (request) => prepared(() => admitCall(database, schema, request)),
+    leaveLimits: (sessionId, callId) => prepared(() => leaveLimits(database, schema, { sessionId, callId })),
     async shutGate(key, forMs, by) {
       await prepared(() => shutGate(database, schema, { key, forMs, by }))
       stops.notifier.ring(GATES, false)

@@ -1,4 +1,5 @@
 // The interface of the side store: flushing events and reading rows.
+import type { AdmissionRequest } from '../session/call-limits.ts'
 import type { StoredGate } from './write/gates.ts'
 import type { DeltaCursor, DeltaPart, DeltaStream } from '../session/watching/deltas.ts'
 import type { LogEntry, SessionEvent } from '../session/events.ts'
@@ -147,6 +148,13 @@ export interface Store {
   shutGates(): Promise<StoredGate[]>
   /** Opens the gate of an account on all workers. Returns whether it was shut. */
   openGate(key: string, by: string): Promise<boolean>
+  /**
+   * Whether the limits admit the call: 0 if they do, and the call is then recorded; otherwise the number of milliseconds after which to ask
+   * again. Calls are admitted in the order in which they asked. One that does not ask again within 5 s of that time loses its place.
+   */
+  admitCall(request: AdmissionRequest): Promise<number>
+  /** Records that the call no longer runs. */
+  leaveLimits(sessionId: string, callId: string): Promise<void>
   /** Whether this worker may let a call try the gate: in each `everyMs`, one worker may. */
   probeGate(key: string, everyMs: number): Promise<boolean>
   /** Calls back when a worker has shut a gate, or may have. */

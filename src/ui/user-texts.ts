@@ -71,6 +71,7 @@ const MASKED: Readonly<Record<string, string>> = {
   tool_failed: 'This call has failed.',
   invalid_result: 'This call has failed.',
   invalid_idempotency_key: 'This call could not be made.',
+  invalid_limit_key: 'This call could not be made.',
   outcome_unknown: OUTCOME_UNKNOWN,
 }
 

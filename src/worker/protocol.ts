@@ -1,4 +1,5 @@
 // Messages between an orchestrator and its executors over a local socket, between both and their parent, and in a preflight. Only types.
+import type { AdmissionRequest } from '../session/call-limits.ts'
 import type { EarlierKeys, GateSlot, ReadTarget, ValueSource } from '../calls/reads.ts'
 import type { SourceReport } from '../agent/tool.ts'
 import type { CrossingError } from './errors.ts'
@@ -54,6 +55,8 @@ export type FromExecutor =
   | { type: 'progress'; job: string; value: Json }
   /** How many tokens of the model's answer have arrived, for a call under a budget. */
   | { type: 'tokens_so_far'; job: string; tokens: number }
+  /** A call that its tool's limits had admitted no longer runs. */
+  | { type: 'left'; sessionId: string; callId: string }
   /** A request to a model has ended. */
   | { type: 'asked'; job: string; timed: TimedRequest }
   /** New output of models since the last message. */
@@ -81,6 +84,8 @@ export type Ask =
   /** How long must this call wait for a provider whose gate is closed? The answer is in milliseconds. */
   | { ask: 'place_at_gate'; key: string; call: string }
   | { ask: 'get_values'; sessionId: string; refs: readonly BlobRef[] }
+  /** Do the limits of its tool admit the call? The answer is the number of milliseconds after which to ask again. */
+  | ({ ask: 'admit' } & AdmissionRequest)
   /** Which call used this key in a part of the session that was pruned? */
   | { ask: 'earlier_key'; sessionId: string; key: string }
 
@@ -92,6 +97,7 @@ export interface Answers {
   entries: LogEntry[]
   put_value: boolean
   place_at_gate: GateSlot
+  admit: number
   get_values: Map<string, string>
   earlier_key: Awaited<ReturnType<EarlierKeys>>
 }

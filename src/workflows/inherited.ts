@@ -135,6 +135,7 @@ function record(journal: Journal, call: CallState, result: ExecuteToolResult | u
       journal.append({ type: 'tool_failed', ...where, attempt: result.attempt, code: result.code, message: result.message })
       return
     case 'not_begun':
+    case 'limited':
       return
     case 'interrupted':
       if (result.begun) recordEnded(journal, current, call)

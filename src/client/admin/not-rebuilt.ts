@@ -10,6 +10,7 @@ export const NOT_REBUILT = {
   audit: 'records of erasures, prunings and rebuilds',
   api_keys: 'keys of the HTTP interface',
   gates: 'waits that providers asked for; workers learn of them again',
+  call_limits: 'calls that count at a limit of their tool, or wait for it; those that wait ask again',
   consumers: 'how far the export of traces has progressed',
   deltas: 'text of answers that are not recorded yet',
 } as const

@@ -38,7 +38,7 @@ export function mayRide(
   if (calls.length === 0 || calls.length > MAX_PARALLEL_READS || !agent.slices.every(isSettled)) return false
   return calls.every(({ tool: name, effect, invalid, approval, client, builtIn }) => {
     const tool = agent.tools.get(name)
-    if (!tool?.execute || tool.quick === false || heldBack.includes(name)) return false
+    if (!tool?.execute || tool.quick === false || tool.limits || heldBack.includes(name)) return false
     return effect === 'read' && !(invalid || approval || client || builtIn) && quickTools.isQuick(agent.name, name)
   })
 }

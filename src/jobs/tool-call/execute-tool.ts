@@ -15,6 +15,7 @@ import { type JobLink, lostIn } from '../../calls/jobs.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, withMismatchNote } from './output.ts'
 import { inputForModel, recordResult, type ResultStorage } from './record.ts'
+import { admitted } from './limits.ts'
 import { parseInput, resolveCall } from './resolve.ts'
 import { type JobWithSlices, slicesIfReadable } from '../slices.ts'
 import { toolForCall, withToolsNow } from '../tools-now.ts'
@@ -54,8 +55,14 @@ export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolI
     return { kind: 'not_begun', ...before, ...other }
   }
   if (input.untilServed) return { kind: 'not_begun', ...before }
-  const { result } = await makeAttempt(needs, served, input, { ...job, slices })
-  return result
+  const limited = await admitted(needs, job, served, input, callIdOfInput(input))
+  if ('result' in limited) return limited.result
+  try {
+    const { result } = await makeAttempt(needs, limited.tool, input, { ...job, slices })
+    return result
+  } finally {
+    limited.left()
+  }
 }
 
 /**

@@ -11,6 +11,7 @@ const WHO: Record<SessionWait['for'], string> = {
   next_attempt: 'its next attempt',
   verification: 'the verification of',
   gate: 'the rate gate',
+  limit: 'a limit of',
   message: 'a message',
 }
 

@@ -11,9 +11,10 @@ export interface SessionWait {
   /**
    * Who or what ends the wait. `next_attempt`: pawl itself, at the time `until`. `verification`: the same; only then can it tell whether a
    * call happened, because its attempt was lost and may still be running. `gate`: the rate gate of an account, through which calls to a
-   * model go one at a time after its provider has refused some.
+   * model go one at a time after its provider has refused some. `limit`: calls of the tool in other sessions, because of its `concurrency`
+   * or `rate`.
    */
-  for: 'person' | 'client' | 'worker' | 'postgres' | 'model' | 'tool' | 'next_attempt' | 'verification' | 'gate' | 'message'
+  for: 'person' | 'client' | 'worker' | 'postgres' | 'model' | 'tool' | 'next_attempt' | 'verification' | 'gate' | 'limit' | 'message'
   /** What a person or a client must do. */
   to?: 'recover' | 'resolve' | 'approve' | 'answer' | 'resume' | 'unpause' | 'raise'
   /** Why, or what exactly. */
@@ -57,7 +58,7 @@ export interface CallWait {
   /** The tool call; absent for the model call. */
   callId?: string
   /** Who or what ends the wait: see `SessionWait`. */
-  for: 'worker' | 'verification' | 'gate'
+  for: 'worker' | 'verification' | 'gate' | 'limit'
   /** Why, or what exactly. */
   reason: string
   /** For `gate`: the account, as the list of gates names it. */

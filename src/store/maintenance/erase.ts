@@ -43,6 +43,7 @@ const CONTENT = [
   'commits',
   'blobs',
   'deltas',
+  'call_limits',
 ] as const
 
 /**

@@ -63,6 +63,8 @@ export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: Li
       // The server's answer may have waited behind another body that blocked the event loop.
       if (!(await confirmedJustNow(() => line.ask({ ask: 'begin', job })))) throw new AttemptLost()
     },
+    admit: (request) => line.ask({ ask: 'admit', sessionId: one.order.ticket.sessionId, ...request }),
+    left: (callId) => line.post({ type: 'left', sessionId: one.order.ticket.sessionId, callId }),
     entered(timeoutMs: number) {
       if (one.order.ticket.once) bodies?.entered(job, timeoutMs)
       one.entered = { at: steadyNow(), timeoutMs }

@@ -24,6 +24,7 @@ import { dispatcherTo } from './executors/dispatch.ts'
 import { memoryLog } from './event-log.ts'
 import { type FailingNotes, startHealing } from './healing/healing.ts'
 import { publishEvents } from './events-channel.ts'
+import { keepLimits } from './call-limits.ts'
 import { keepGates } from './rate-gates/gate-keeper.ts'
 import { type FromSender, heartbeatSender, sendBy, type ToSender } from './heartbeats/heartbeats.ts'
 import { startLeases } from './heartbeats/leases.ts'
@@ -105,13 +106,15 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
     onReady?.(executor)
   }
   const gates = keepGates({ store, executors: () => pool.executors(), logger, worker })
+  const limits = keepLimits({ store, logger })
   const deltas = deltaWriter(store, logger)
   const pool = startPool({
     size: parts.size,
     deltas,
     eventsFor: eventsFrom(log),
-    answerRequest: requestsOver(reader, shelf, gates, client),
+    answerRequest: requestsOver({ reader, values: shelf, gates, limits, client }),
     gates,
+    limits,
     onSnapshots: (sessionId, some) => snapshots.arrived(sessionId, some),
     logger,
     ...(telemetry.jobs && { measured: telemetry.jobs }),

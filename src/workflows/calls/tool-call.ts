@@ -132,6 +132,17 @@ async function untilServed(turn: Turn, call: WorkflowCall): Promise<void> {
   }
 }
 
+/** Waits, by Temporal's retries, until the limits of the tool admit the call. It then has half a minute to begin. */
+async function untilAdmitted(turn: Turn, call: WorkflowCall): Promise<void> {
+  try {
+    const input = { ...inputOf(turn, call), ...eventsOf(turn.journal), executionId: workflowInfo().runId, untilAdmitted: true as const }
+    await turn.pacing.schedule(input, toolCalls(call.resolution, 'until_served', `${call.tool}, until its limit admits it`).executeTool)
+  } catch (error) {
+    // No other outcome matters, because the activity only waited.
+    if (whyLost(error).how === 'cancelled') throw error
+  }
+}
+
 /** Executes the call to its end; returns another build's resolution if no build has the tool as it was resolved. */
 async function execute(
   turn: Turn,
@@ -215,6 +226,11 @@ async function execute(
         asks += 1
         if (result.resolution && asks >= ASKS_BEFORE_NEW_RESOLUTION) return result.resolution
         if (await interruptedWhile(untilServed(turn, call))) return failInterrupted()
+        continue
+      case 'limited':
+        serving.served()
+        turn.waits.begin(call.callId, { for: 'limit', reason: result.reason })
+        if (await interruptedWhile(untilAdmitted(turn, call))) return failInterrupted()
         continue
       case 'unknown': {
         const settled = await settleUnknown(turn, call, result.attempt)

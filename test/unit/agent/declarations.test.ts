@@ -66,6 +66,12 @@ describe('a tool', () => {
     ['an infinite timeout', { timeout: Number.POSITIVE_INFINITY }],
     ['half a retry', { retry: { maxRetries: 0.5 } }],
     ['retries in the past', { retry: { baseDelay: -1 } }],
+    ['a concurrency of zero', { concurrency: { max: 0 } }],
+    ['a rate without a time', { rate: { max: 5 } }],
+    ['a rate over more than a day', { rate: { max: 5, per: '2d' } }],
+    ['a key of a limit that is no function', { concurrency: { max: 5, key: 'tenant' } }],
+    ['a limit for what a client answers', { execute: 'client', concurrency: { max: 5 } }],
+    ['a limit for calls that run as part of a model call', { quick: true, rate: { max: 5, per: '1s' } }],
     ['an unknown option', { timeOut: 5 }],
     ['an unknown retry option', { retry: { delay: 5 } }],
   ])('a tool is refused with %s', (_, change) => {
@@ -81,6 +87,16 @@ describe('a tool', () => {
     expect(refusalOf(toolWith({ execute: 'client', retry: {} })).message).toBe(
       'Tool "look": retry is for calls that a worker executes, but a client answers calls of this tool. Omit retry.',
     )
+  })
+
+  it('a tool has its limits in the order in which its calls ask them', () => {
+    const key = () => 'acme'
+    const { limits } = toolWith({ rate: { max: 100, per: '1m', key }, concurrency: { max: 5 } })()
+    expect(limits).toEqual([
+      { of: 'concurrency', max: 5 },
+      { of: 'rate', max: 100, perMs: 60_000, key },
+    ])
+    expect(defineTool(TOOL)).not.toHaveProperty('limits')
   })
 
   it('a tool may have terms of approval while its approval is switched off', () => {

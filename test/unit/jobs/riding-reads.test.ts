@@ -18,6 +18,7 @@ const tools = [
   defineTool({ ...common, name: 'look', effect: 'read' }),
   defineTool({ ...common, name: 'find', effect: 'read' }),
   defineTool({ ...common, name: 'own', effect: 'read', quick: false }),
+  defineTool({ ...common, name: 'limited', effect: 'read', concurrency: { max: 1 } }),
   defineTool({ ...common, name: 'put', effect: 'idempotent' }),
 ]
 const folding = (type: 'tool_completed' | 'tool_issued') =>
@@ -56,6 +57,7 @@ describe('the reads of an answer', () => {
     ['is answered by a client', [call('look', { client: {} })]],
     ['is of a tool of pawl', [call('look', { builtIn: 'plan' as NonNullable<Resolution['builtIn']> })]],
     ['is of a tool with `quick: false`', [call('own')]],
+    ['is of a tool with a limit', [call('limited')]],
     ['is of a tool that this build lacks', [call('gone')]],
   ])('do not ride if one of the calls %s', (_, calls) => {
     expect(mayRide(agent, calls, quick())).toBe(false)

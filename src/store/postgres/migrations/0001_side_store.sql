@@ -515,6 +515,22 @@ create table {schema}.gates (
   opened_by text                            -- by a person, or by the worker whose call was accepted
 );
 
+-- Calls of tools with a limit over all workers: those that run or have begun lately, and those that wait for their turn.
+create table {schema}.call_limits (
+  tool text not null,
+  kind text not null,                       -- concurrency or rate
+  key text not null,                        -- what the limit's own key function returned; '' without one
+  session_id text not null,
+  call_id text not null,
+  asked_at timestamptz not null,            -- calls are admitted in this order
+  admitted_at timestamptz,                  -- null: the call waits
+  begun boolean not null default false,     -- whether an attempt has begun since it was admitted
+  until timestamptz not null,               -- how long the row counts, unless the call ends before
+  primary key (tool, kind, key, session_id, call_id, asked_at)
+);
+create index call_limits_session on {schema}.call_limits (session_id, call_id);
+create index call_limits_until on {schema}.call_limits (until);
+
 -- Keys of `pawl serve`. A key itself is never stored, only its digest.
 create table {schema}.api_keys (
   id text primary key,                      -- the part of the key that is not secret

@@ -6,18 +6,23 @@ import { AttemptLost } from '../../../calls/errors.ts'
 import { PawlError } from '../../../session/errors.ts'
 import type { Ask, Answers, FromExecutor } from '../../protocol.ts'
 import type { Executor } from './executor-state.ts'
+import type { LimitKeeper } from '../call-limits.ts'
 import type { GateKeeper } from '../rate-gates/gate-keeper.ts'
 
 /** Answers one request of an executor. Never rejects. */
 export type RequestAnswerer = (executor: Executor, request: FromExecutor & { type: 'request' }) => Promise<void>
 
+/** What the requests are about. */
+interface RequestNeeds {
+  reader: SessionReader
+  values: ValueStore & { earlierKey: EarlierKeys }
+  gates: Pick<GateKeeper, 'placeOf'>
+  limits: Pick<LimitKeeper, 'admit'>
+  client: Client
+}
+
 /** Answers requests with the reader and the store of this orchestrator. */
-export function requestsOver(
-  reader: SessionReader,
-  values: ValueStore & { earlierKey: EarlierKeys },
-  gates: Pick<GateKeeper, 'placeOf'>,
-  client: Client,
-): RequestAnswerer {
+export function requestsOver({ reader, values, gates, limits, client }: RequestNeeds): RequestAnswerer {
   return async (executor, { request, ask }) => {
     try {
       executor.channel.send({ type: 'answer', request, value: await answer(executor, ask) })
@@ -54,6 +59,10 @@ export function requestsOver(
         return values.put(ask.sessionId, ask.ref, ask.json, ask)
       case 'place_at_gate':
         return gates.placeOf(ask.key, ask.call)
+      case 'admit': {
+        const { ask: _, ...request } = ask
+        return limits.admit(request)
+      }
       case 'get_values':
         return values.get(ask.sessionId, ask.refs)
       case 'earlier_key':

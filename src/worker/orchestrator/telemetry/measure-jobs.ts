@@ -94,6 +94,7 @@ function errorOf(result: ExecuteToolResult): string | undefined {
     case 'unknown':
       return 'unknown_outcome'
     case 'interrupted':
+    case 'limited':
     case 'not_begun':
       return result.kind
   }

@@ -97,7 +97,7 @@ export function startCrew(more: Partial<PoolNeeds> = {}): Crew {
     size: 2,
     eventsFor: () => undefined,
     // These tests ask for nothing of a session's past.
-    answerRequest: requestsOver({} as never, {} as never, {} as never, {} as never),
+    answerRequest: requestsOver({} as never),
     kill: (id, why) => tell(`kill ${id} ${why}`),
     onDrained: (id) => tell(`drained ${id}`),
     onReady: ({ id }) => tell(`ready ${id}`),

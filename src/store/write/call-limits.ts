@@ -1,0 +1,146 @@
+// Limits of tools' calls over all workers. Times are those of the database's clock, because workers' clocks differ.
+import type { AdmissionRequest, CallLimit } from '../../session/call-limits.ts'
+import { numberIn } from '../postgres/columns.ts'
+import type { Database, Queryable } from '../postgres/database.ts'
+import { safeKey } from '../postgres/sanitise.ts'
+import type { PostgresSchema } from '../postgres/schema.ts'
+
+/** How long a call that waits keeps its place after it should have asked again. */
+const PLACE_KEPT_MS = 5_000
+/** How long an admitted call may take to begin, if it waited before. */
+const BEGINS_WITHIN_MS = 30_000
+/** How often a call asks again: the more calls wait before it, the less often. */
+const LEAST_WAIT_MS = 250
+const MOST_WAIT_MS = 5_000
+/** A call that waits for a rate knows when its turn comes, but those before it may give up. */
+const MOST_RATE_WAIT_MS = 30_000
+/** Rows of the past that one admission removes. */
+const SWEPT = 50
+
+/** See `Store.admitCall`. The limits of a call are locked in the order in which the tool's options are read, so no two calls deadlock. */
+export function admitCall(database: Database, schema: PostgresSchema, { limits, ...call }: AdmissionRequest): Promise<number> {
+  return database.transaction(async (tx) => {
+    await sweep(tx, schema)
+    const places = []
+    for (const limit of limits) places.push(await placeAt(tx, schema, limit, call))
+    const waitMs = Math.max(0, ...places.map((place) => place.waitMs))
+    for (const place of places) await (waitMs > 0 ? keepPlace(tx, schema, place, call, waitMs) : take(tx, schema, place, call))
+    return waitMs
+  })
+}
+
+/** See `Store.leaveLimits`. */
+export async function leaveLimits(
+  database: Queryable,
+  schema: PostgresSchema,
+  { sessionId, callId }: { sessionId: string; callId: string },
+): Promise<void> {
+  await database.query(`delete from ${schema.table('call_limits')} where session_id = $1 and call_id = $2 and kind = 'concurrency'`, [
+    safeKey(sessionId),
+    callId,
+  ])
+}
+
+type Call = Omit<AdmissionRequest, 'limits'>
+
+/** Where a call stands at a limit. */
+interface Place {
+  limit: CallLimit
+  /** 0: the limit admits the call now. */
+  waitMs: number
+  /** The row of the call, if it has one: it waits, was admitted and has not begun, or (for `concurrency`) has begun in an earlier attempt. */
+  row: 'waits' | 'admitted' | 'none'
+}
+
+const COLUMNS = 'tool = $1 and kind = $2 and key = $3'
+const MINE = 'session_id = $4 and call_id = $5'
+
+const ofLimit = ({ tool, of, key }: CallLimit): string[] => [tool, of, safeKey(key)]
+const ofCall = ({ sessionId, callId }: Call): string[] => [safeKey(sessionId), callId]
+
+/** Looks up a call's place. Other calls of the limit wait until the transaction has ended. */
+async function placeAt(tx: Queryable, schema: PostgresSchema, limit: CallLimit, call: Call): Promise<Place> {
+  const table = schema.table('call_limits')
+  await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [[schema.name, ...ofLimit(limit)].join('\n')])
+  const [row = {}] = await tx.query(
+    `with counted as (
+       select *, ${MINE} as mine, kind = 'concurrency' or not begun as stays from ${table} where ${COLUMNS} and until > clock_timestamp()
+     ), own as (
+       select bool_or(admitted_at is not null and stays) as is_in, min(asked_at) filter (where admitted_at is null) as asked_at
+       from counted where mine
+     )
+     select own.is_in::int as is_in, (own.asked_at is not null)::int as waits,
+       (select count(*) from counted where admitted_at is not null and not (mine and stays)) as taken,
+       (select count(*) from counted where admitted_at is null and not mine and (own.asked_at is null or counted.asked_at < own.asked_at)) as ahead
+     from own`,
+    [...ofLimit(limit), ...ofCall(call)],
+  )
+  if (numberIn(row, 'is_in') === 1) return { limit, waitMs: 0, row: 'admitted' }
+  const state = numberIn(row, 'waits') === 1 ? 'waits' : 'none'
+  const before = (numberIn(row, 'taken') ?? 0) + (numberIn(row, 'ahead') ?? 0) - limit.max
+  if (before < 0) return { limit, waitMs: 0, row: state }
+  if (limit.of === 'rate') return { limit, waitMs: await rateWait(tx, schema, limit, before), row: state }
+  return { limit, waitMs: Math.min(MOST_WAIT_MS, Math.ceil(LEAST_WAIT_MS * Math.max(1, (before + 1) / limit.max))), row: state }
+}
+
+/** Milliseconds until the call may begin; `before`: how many of those that wait come before it. */
+async function rateWait(tx: Queryable, schema: PostgresSchema, limit: CallLimit, before: number): Promise<number> {
+  const { max, perMs = 0 } = limit
+  const [row] = await tx.query(
+    `select ceil(extract(epoch from until - clock_timestamp()) * 1000)::bigint as ms from ${schema.table('call_limits')}
+     where ${COLUMNS} and admitted_at is not null and until > clock_timestamp() order by until offset $4 limit 1`,
+    [...ofLimit(limit), before % max],
+  )
+  // Those before it take the next free places, and free them again after another span.
+  const waitMs = Math.floor(before / max) * perMs + ((row && numberIn(row, 'ms')) ?? perMs)
+  return Math.max(1, Math.min(MOST_RATE_WAIT_MS, waitMs))
+}
+
+async function take(tx: Queryable, schema: PostgresSchema, { limit, row }: Place, call: Call): Promise<void> {
+  const { of, perMs = 0 } = limit
+  const forMs = of === 'rate' ? perMs : call.begins ? call.forMs : BEGINS_WITHIN_MS
+  const own = [...ofLimit(limit), ...ofCall(call)]
+  const table = schema.table('call_limits')
+  if (row === 'admitted') {
+    // A start counts from the moment at which it was admitted.
+    const until = of === 'rate' ? 'until' : after('$7')
+    await tx.query(
+      `update ${table} set begun = $6, until = ${until} where ${COLUMNS} and ${MINE} and admitted_at is not null
+         and (kind = 'concurrency' or not begun)`,
+      [...own, call.begins, ...(of === 'rate' ? [] : [forMs])],
+    )
+    return
+  }
+  await tx.query(`delete from ${table} where ${COLUMNS} and ${MINE} and admitted_at is null`, own)
+  await tx.query(
+    `insert into ${table} (tool, kind, key, session_id, call_id, asked_at, admitted_at, begun, until)
+     values ($1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp(), $6, ${after('$7')})`,
+    [...own, call.begins, forMs],
+  )
+}
+
+async function keepPlace(tx: Queryable, schema: PostgresSchema, { limit, row }: Place, call: Call, waitMs: number): Promise<void> {
+  const table = schema.table('call_limits')
+  const values = [...ofLimit(limit), ...ofCall(call), waitMs + PLACE_KEPT_MS]
+  const until = after('$6')
+  // What one limit has admitted does not begin yet, because another one makes the call wait.
+  if (row === 'none')
+    await tx.query(
+      `insert into ${table} (tool, kind, key, session_id, call_id, asked_at, until) values ($1, $2, $3, $4, $5, clock_timestamp(), ${until})`,
+      values,
+    )
+  else if (row === 'waits')
+    await tx.query(`update ${table} set until = ${until} where ${COLUMNS} and ${MINE} and admitted_at is null`, values)
+}
+
+/** The time after that many milliseconds, which are a parameter. */
+const after = (parameter: string): string => `clock_timestamp() + make_interval(secs => ${parameter}::float8 / 1000)`
+
+async function sweep(tx: Queryable, schema: PostgresSchema): Promise<void> {
+  const table = schema.table('call_limits')
+  await tx.query(
+    `delete from ${table} where ctid in (
+       select ctid from ${table} where until < clock_timestamp() order by until limit ${SWEPT} for update skip locked
+     )`,
+  )
+}

@@ -1,0 +1,83 @@
+// Keeps the limits of tools' calls: over all workers by the side store, and in this worker alone while the store is unavailable.
+import type { Logger } from '../../agent/tool.ts'
+import type { AdmissionRequest, CallLimit } from '../../session/call-limits.ts'
+import type { Store } from '../../store/store.ts'
+import { steadyNow } from '../steady-clock.ts'
+
+/** How soon a call asks again while the store is unavailable. */
+const ASK_AGAIN_MS = 1_000
+/** How often the log may say that the limits apply to this worker only. */
+const SAY_EVERY_MS = 60_000
+
+export interface LimitKeeper {
+  /** 0 if the limits admit the call; otherwise, after how many milliseconds it should ask again. */
+  admit(request: AdmissionRequest): Promise<number>
+  /** The call no longer runs. */
+  left(sessionId: string, callId: string): void
+}
+
+export function keepLimits({ store, logger }: { store: Pick<Store, 'admitCall' | 'leaveLimits'>; logger: Logger }): LimitKeeper {
+  const own = ownLimits()
+  let saidAt = Number.NEGATIVE_INFINITY
+
+  function say(err: unknown): void {
+    if (steadyNow() - saidAt < SAY_EVERY_MS) return
+    saidAt = steadyNow()
+    logger.warn({ err }, 'limits of tools apply to this worker alone until the side store is available again')
+  }
+
+  return {
+    async admit(request) {
+      try {
+        const waitMs = await store.admitCall(request)
+        if (waitMs === 0) own.take(request)
+        return waitMs
+      } catch (err) {
+        say(err)
+        if (!own.hasRoom(request)) return ASK_AGAIN_MS
+        own.take(request)
+        return 0
+      }
+    },
+    left(sessionId, callId) {
+      own.leave(sessionId, callId)
+      // If this fails, the call counts as running until its time is over.
+      store.leaveLimits(sessionId, callId).catch((err: unknown) => logger.debug({ err }, 'the end of a limited call could not be stored'))
+    },
+  }
+}
+
+/** Calls of this worker. */
+interface OwnLimits {
+  hasRoom(request: AdmissionRequest): boolean
+  take(request: AdmissionRequest): void
+  leave(sessionId: string, callId: string): void
+}
+
+function ownLimits(): OwnLimits {
+  /** For each limit, when each call stops counting. */
+  const taken = new Map<string, Map<string, number>>()
+  const nameOf = ({ of, tool, key }: CallLimit): string => JSON.stringify([of, tool, key])
+  const callOf = ({ sessionId, callId }: Pick<AdmissionRequest, 'sessionId' | 'callId'>): string => JSON.stringify([sessionId, callId])
+
+  function callsOf(limit: CallLimit): Map<string, number> {
+    const calls = taken.get(nameOf(limit)) ?? new Map<string, number>()
+    for (const [call, until] of calls) if (until <= steadyNow()) calls.delete(call)
+    if (calls.size === 0) taken.delete(nameOf(limit))
+    return calls
+  }
+
+  return {
+    hasRoom: (request) => request.limits.every((limit) => callsOf(limit).has(callOf(request)) || callsOf(limit).size < limit.max),
+    take(request) {
+      for (const limit of request.limits) {
+        const calls = callsOf(limit)
+        calls.set(callOf(request), steadyNow() + (limit.perMs ?? request.forMs))
+        taken.set(nameOf(limit), calls)
+      }
+    },
+    leave(sessionId, callId) {
+      for (const [name, calls] of taken) if (name.startsWith('["concurrency"')) calls.delete(callOf({ sessionId, callId }))
+    },
+  }
+}

@@ -1,0 +1,183 @@
+// Limits of tools over all workers: how many calls run at a time, how many begin, in which order, and what happens when a worker, the
+// store or a person interferes.
+import { randomUUID } from 'node:crypto'
+import { defineAgent, defineTool, type Tool } from 'pawl'
+import { calls, scripted } from 'pawl/testing'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { openStore } from '../../src/store/index.ts'
+import type { Store } from '../../src/store/store.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf, ofType } from '../support/events.ts'
+import { type Gate, gate, until } from '../support/until.ts'
+
+const input = z.object({ tenant: z.string() })
+
+/** A tool whose calls stay in the body until their door opens; counts who is inside. */
+function holding(options: Pick<Tool, 'limits'> & { effect?: 'read' | 'external' }) {
+  const inside = new Map<string, number>()
+  const world = { most: 0, began: [] as { tenant: string; at: number }[], doors: new Map<string, Gate>() }
+  const doorOf = (session: string): Gate => {
+    const door = world.doors.get(session) ?? gate()
+    world.doors.set(session, door)
+    return door
+  }
+  const tool: Tool = {
+    ...defineTool({
+      name: `hold_${randomUUID().slice(0, 8)}`,
+      description: 'Hold.',
+      input,
+      effect: options.effect ?? 'read',
+      retry: { baseDelay: 10 },
+      execute: async ({ tenant }, ctx) => {
+        inside.set(tenant, (inside.get(tenant) ?? 0) + 1)
+        world.most = Math.max(world.most, ...inside.values())
+        world.began.push({ tenant, at: performance.now() })
+        try {
+          await doorOf(ctx.sessionId).pass(ctx.signal)
+        } finally {
+          inside.set(tenant, (inside.get(tenant) ?? 0) - 1)
+        }
+        return 'held'
+      },
+    }),
+    ...options,
+  }
+  const model = scripted(({ messages }) => (messages.length > 1 ? 'done' : calls(tool.name, { tenant: String(messages[0]?.content) })))
+  return { tool, world, doorOf, agent: defineAgent({ name: tool.name, instructions: '', model, tools: [tool] }) }
+}
+
+const alone = holding({ limits: [{ of: 'concurrency', max: 2, key: (given) => (given as { tenant: string }).tenant }] })
+const paced = holding({ limits: [{ of: 'rate', max: 3, perMs: 2_000 }] })
+const waiting = holding({ limits: [{ of: 'concurrency', max: 1 }] })
+
+let here: Deployment
+let sql: pg.Client
+
+beforeAll(async () => {
+  here = await deploy()
+  const agents = [alone.agent, paced.agent, waiting.agent]
+  // Two workers, which share nothing but Temporal and Postgres.
+  await here.startWorker({ agents })
+  await here.startWorker({ agents })
+  sql = new pg.Client(here.stack.databaseUrl)
+  await sql.connect()
+})
+afterAll(async () => {
+  await sql?.end()
+  await here?.stop()
+})
+
+const sessionOf = (agent: string) => here.pawl.session(`limit-${randomUUID()}`, { agent })
+const rowsOf = async (tool: string) =>
+  (await sql.query('select session_id, admitted_at from pawl.call_limits where tool = $1 and until > now() order by asked_at', [tool])).rows
+
+describe('the calls of a tool', () => {
+  it('the calls of a tool with a concurrency run at most so many at a time over all workers, for each key', {
+    timeout: 60_000,
+  }, async () => {
+    const { agent, world, doorOf } = alone
+    const sessions = Array.from({ length: 8 }, () => sessionOf(agent.name))
+    const runs = await Promise.all(sessions.map((session, n) => session.send(n < 6 ? 'acme' : 'other')))
+    await until('two of each tenant are inside', () => world.began.length === 4)
+    // Every other call has asked by then, and waits.
+    await until('the others wait', async () => (await rowsOf(agent.name)).filter(({ admitted_at: at }) => at === null).length === 4)
+    expect(world.began.map(({ tenant }) => tenant).toSorted()).toEqual(['acme', 'acme', 'other', 'other'])
+    for (const { id } of sessions) doorOf(id).open()
+    for (const run of runs) expect(await run.result({ timeout: 50_000 })).toMatchObject({ text: 'done' })
+    expect(world.most).toBe(2)
+    expect(world.began).toHaveLength(8)
+    await until('no call counts any more', async () => (await rowsOf(agent.name)).length === 0)
+    for (const session of sessions) expect(ofType(await eventsOf(session), 'tool_attempt_failed')).toEqual([])
+  })
+
+  it('the calls of a tool with a rate begin at most so often within its time over all workers', { timeout: 60_000 }, async () => {
+    const { agent, world, doorOf } = paced
+    const sessions = Array.from({ length: 8 }, () => sessionOf(agent.name))
+    for (const { id } of sessions) doorOf(id).open()
+    const runs = await Promise.all(sessions.map((session) => session.send('acme')))
+    for (const run of runs) expect(await run.result({ timeout: 50_000 })).toMatchObject({ text: 'done' })
+    const began = world.began.map(({ at }) => at).toSorted((a, b) => a - b)
+    expect(began).toHaveLength(8)
+    // Admission comes before the body, and a busy machine may delay one of the two: of any four, the last was admitted 2 s after the first.
+    const { rows } = await sql.query(
+      `select extract(epoch from admitted_at) * 1000 as at from pawl.call_limits where tool = $1 order by admitted_at`,
+      [agent.name],
+    )
+    const admitted = rows.map(({ at }) => Number(at))
+    for (let n = 3; n < admitted.length; n++) expect((admitted[n] ?? 0) - (admitted[n - 3] ?? 0)).toBeGreaterThanOrEqual(2_000)
+  })
+})
+
+describe('a call that waits for a limit', () => {
+  it('a call that waits for a limit says so, can be interrupted, and has had no attempt', { timeout: 60_000 }, async () => {
+    const { agent, world, doorOf } = waiting
+    const [first, second, third] = [sessionOf(agent.name), sessionOf(agent.name), sessionOf(agent.name)]
+    const holder = await first.send('acme')
+    await doorOf(first.id).reached
+    const interrupted = await second.send('acme')
+    await until('the second waits', async () => (await second.state()).callWaits?.some((wait) => wait.for === 'limit'))
+    expect((await second.state()).callWaits).toMatchObject([
+      { callId: 't_1_1_0', reason: `the tool "${agent.name}" runs at most 1 times at once` },
+    ])
+    expect((await second.status()).waitsFor).toMatchObject([{ for: 'limit', tool: agent.name }])
+    const last = await third.send('acme')
+    await until('the third waits', async () => (await rowsOf(agent.name)).length === 3)
+    await second.interrupt()
+    expect(await interrupted.settled({ timeout: 20_000 })).toMatchObject({ status: 'interrupted' })
+    expect(world.began).toHaveLength(1)
+    doorOf(third.id).open()
+    doorOf(first.id).open()
+    expect(await holder.result({ timeout: 20_000 })).toMatchObject({ text: 'done' })
+    expect(await last.result({ timeout: 50_000 })).toMatchObject({ text: 'done' })
+    expect(ofType(await eventsOf(second), 'tool_failed')).toMatchObject([{ code: 'interrupted', attempt: 0 }])
+    expect(world.most).toBe(1)
+  })
+})
+
+describe('the store', () => {
+  let store: Store
+  const limit = { tool: `store-${randomUUID()}`, of: 'concurrency' as const, max: 1, key: '' }
+  const callOf = (callId: string) => ({ sessionId: 's', callId, forMs: 60_000, begins: true })
+
+  beforeAll(() => {
+    store = openStore({ postgres: here.stack.databaseUrl })
+  })
+  afterAll(() => store?.close())
+
+  it('the store admits calls in the order in which they asked, and a call again that has its place', async () => {
+    const limits = [limit]
+    expect(await store.admitCall({ ...callOf('a'), limits })).toBe(0)
+    expect(await store.admitCall({ ...callOf('b'), limits })).toBeGreaterThan(0)
+    expect(await store.admitCall({ ...callOf('c'), limits })).toBeGreaterThan(0)
+    expect(await store.admitCall({ ...callOf('a'), limits })).toBe(0)
+    await store.leaveLimits('s', 'a')
+    expect(await store.admitCall({ ...callOf('c'), limits })).toBeGreaterThan(0)
+    expect(await store.admitCall({ ...callOf('b'), limits })).toBe(0)
+    await store.leaveLimits('s', 'b')
+    expect(await store.admitCall({ ...callOf('c'), limits })).toBe(0)
+    await store.leaveLimits('s', 'c')
+  })
+
+  it('the store counts a call that waited and then began once', async () => {
+    const rate = { tool: limit.tool, of: 'rate' as const, max: 2, perMs: 60_000, key: '' }
+    const one = { sessionId: 's', callId: 'a', forMs: 60_000, limits: [rate] }
+    expect(await store.admitCall({ ...one, begins: false })).toBe(0)
+    expect(await store.admitCall({ ...one, begins: true })).toBe(0)
+    // Another attempt.
+    expect(await store.admitCall({ ...one, begins: true })).toBe(0)
+    expect(await store.admitCall({ ...one, begins: true })).toBeGreaterThan(0)
+  })
+
+  it('the store gives a call no place at one limit while another makes it wait', async () => {
+    const other = { ...limit, tool: `other-${randomUUID()}`, max: 5 }
+    const limits = [other, limit]
+    expect(await store.admitCall({ ...callOf('a'), limits: [limit] })).toBe(0)
+    expect(await store.admitCall({ ...callOf('b'), limits })).toBeGreaterThan(0)
+    expect((await rowsOf(other.tool)).map(({ admitted_at: at }) => at)).toEqual([null])
+    await store.leaveLimits('s', 'a')
+    expect(await store.admitCall({ ...callOf('b'), limits })).toBe(0)
+    expect((await rowsOf(other.tool)).map(({ admitted_at: at }) => at)).toEqual([expect.anything()])
+  })
+})
