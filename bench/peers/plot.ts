@@ -17,7 +17,9 @@ const ROW_HEIGHT = 22
 const BAR_HEIGHT = 14
 const HEAD_HEIGHT = 62
 const NOTE_HEIGHT = 15
-const WIDTH = NAME_WIDTH + 3 * (PANEL_WIDTH + LABEL_WIDTH)
+/** Room for the last panel's title and labels, which are longer. */
+const LAST_WIDTH = 90
+const WIDTH = NAME_WIDTH + 3 * (PANEL_WIDTH + LABEL_WIDTH) + LAST_WIDTH
 const NOTE_LENGTH = 190
 const COLOURS = { pawl: '#2f6f4f', temporal: '#8a8a8a', other: '#9db4c0' }
 
@@ -74,7 +76,7 @@ function bars({ title, of, label }: Panel, left: number, outcomes: readonly Outc
       const y = HEAD_HEIGHT + index * ROW_HEIGHT
       const value = values[index]
       if (!('measured' in outcome)) return [text(left, y + 11, 'not measured', 'fill="#999999"')]
-      if (value === undefined || value <= 0) return [text(left, y + 11, 'never', 'fill="#999999"')]
+      if (value === undefined || value <= 0) return [text(left, y + 11, value === 0 ? 'none' : 'never', 'fill="#999999"')]
       const end = Math.max(xOf(value), left + 1)
       const colour = COLOURS[outcome.row.peer as keyof typeof COLOURS] ?? COLOURS.other
       return [
