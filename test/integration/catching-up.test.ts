@@ -3,14 +3,14 @@
 import { type Agent, defineHook } from 'pawl'
 import type { RunHandle } from 'pawl/client'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type SessionStart, WORKFLOW_TYPE } from '../../src/session/protocol/protocol.ts'
 import { approvalStage, digestOf, pendingOf } from '../support/approvals.ts'
-import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { answersIn, type Played, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
-import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
+import { buildsOf } from '../support/other-build.ts'
 import { type Gate, gate, until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 60_000 }
@@ -19,13 +19,12 @@ const DEADLINE_MS = 6_000
 
 let here: Deployment
 let player: Stage
-let worker: RunningWorker | undefined
+const builds = buildsOf(() => here)
 
 beforeAll(async () => {
   here = await deploy()
   player = stage()
 })
-afterEach(() => worker?.stop())
 afterAll(() => here?.stop())
 
 const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`)
@@ -51,14 +50,6 @@ async function storedSeq(id: string): Promise<number> {
 const stored = (played: Pick<Played, 'id' | 'session'>): Promise<boolean> =>
   until('it is stored', async () => (await storedSeq(played.id)) === (await eventsOf(played.session)).at(-1)?.seq)
 
-/** A worker whose Postgres can be taken away. */
-async function startOldBuild(agent: Agent): Promise<SlowProxy> {
-  const postgres = await startSlowProxy(inject('stack').databaseUrl)
-  onTestFinished(() => postgres.close())
-  worker = await here.startWorker({ agents: [agent], postgres: postgres.url })
-  return postgres
-}
-
 /**
  * Replaces the execution by the request with which a worker does that when no worker can replay it. Postgres is there again. The request
  * itself is tested elsewhere: a build that cannot replay another one's histories takes long to start.
@@ -69,7 +60,7 @@ async function takeOver({ id }: Pick<Played, 'id'>, agent: Agent): Promise<void>
   const start: SessionStart = { sessionId: id, unreplayable: { executionId, reason: 'its history differs', times: 1 } }
   const workflowIdConflictPolicy = 'TERMINATE_EXISTING'
   await here.temporal.workflow.start(WORKFLOW_TYPE, { workflowId, taskQueue: here.taskQueue, workflowIdConflictPolicy, args: [start] })
-  worker = await here.startWorker({ agents: [agent] })
+  await builds.start({ agents: [agent] })
 }
 
 /** Waits until a deadline has passed that counts from when the session accepted the message. */
@@ -90,7 +81,7 @@ const endsIn = async ({ session }: Pick<Played, 'session'>): Promise<string[]> =
 
 /** A run whose effect no event in the store shows, and whose deadline passed after that effect. */
 async function overdue(): Promise<{ played: Played; two: RunHandle; scripts: Scene['model'][] }> {
-  const postgres = await startOldBuild(player.agent)
+  const postgres = await builds.startOld(player.agent)
   const scripts: Scene['model'][] = [() => 'hello', () => [use('pay', 'rent')]]
   const played: Played = player.play(here.pawl, { model: (request, ctx) => scripts.shift()?.(request, ctx) ?? never() })
   await (await played.session.send('one')).result(TIMEOUT)
@@ -102,7 +93,7 @@ async function overdue(): Promise<{ played: Played; two: RunHandle; scripts: Sce
   await played.session.unpause()
   await until('the model has the receipt', () => played.requests.length === 3)
   await deadlinePassed(played, two.messageId)
-  await worker?.stop()
+  await builds.stop()
   return { played, two, scripts }
 }
 
@@ -120,7 +111,7 @@ it('a deadline that passes before a session is taken over does not discard effec
 
 /** A run whose first call must be verified again by the next execution, which waits for `verifies`; the second call was made, too. */
 async function verifying(options: { deadline?: number } = {}) {
-  const postgres = await startOldBuild(player.agent)
+  const postgres = await builds.startOld(player.agent)
   const asked = gate()
   const verifies = gate()
   const scripts: Scene['model'][] = [
@@ -148,7 +139,7 @@ async function verifying(options: { deadline?: number } = {}) {
   await postgres.close()
   asked.open()
   await until('the model has answered', async () => (await played.session.state()).status === 'idle')
-  await worker?.stop()
+  await builds.stop()
   await takeOver(played, player.agent)
   await verifies.reached
   return { played, two, scripts, verifies }
@@ -204,7 +195,7 @@ it(
     const end = defineHook({ on: 'turnEnd', name: 'end', timeout: '10m', run: (_input, { signal }) => holdsHooks?.pass(signal) })
     const hooked = stage({ name: 'hooked', hooks: [end] })
     const looks = gate()
-    const postgres = await startOldBuild(hooked.agent)
+    const postgres = await builds.startOld(hooked.agent)
     const played: Played = hooked.play(here.pawl, {
       look: (_input, { signal }) => looks.pass(signal),
       model: (request) => {
@@ -225,7 +216,7 @@ it(
     await played.session.send('two')
     firstEnd.open()
     await until('the model has answered', async () => (await played.session.state()).status === 'idle' && played.requests.length === 3)
-    await worker?.stop()
+    await builds.stop()
 
     holdsHooks = secondEnd
     await takeOver(played, hooked.agent)
@@ -242,11 +233,11 @@ it(
 )
 
 it.each(['interrupt', 'cancel'] as const)(
-  'an effect that a client had approved stays recorded if a request to %s it follows that no worker could replay',
+  'an effect that a client had approved stays recorded if no worker could replay a later request to %s the session',
   LIMIT,
   async (how) => {
     const asking = approvalStage()
-    const postgres = await startOldBuild(asking.agent)
+    const postgres = await builds.startOld(asking.agent)
     const played = asking.play(here.pawl, { model: (request) => (answersIn(request) === 0 ? [use('pay', 'rent')] : never()) })
     const sent = await played.session.send('one')
     const decision = { digest: await digestOf(sent, 't_1_1_0'), by: 'anna' }
@@ -260,7 +251,7 @@ it.each(['interrupt', 'cancel'] as const)(
       const { events } = await workflowOf(played.id).fetchHistory()
       return events?.some((event) => event.activityTaskCancelRequestedEventAttributes)
     })
-    await worker?.stop()
+    await builds.stop()
 
     await takeOver(played, asking.agent)
     expect(await codeOf(sent)).toBe('run_interrupted')
@@ -272,11 +263,11 @@ it.each(['interrupt', 'cancel'] as const)(
 )
 
 it('a message that waited in an execution that was lost keeps its deadline, which counts from when it was received', LIMIT, async () => {
-  await startOldBuild(player.agent)
+  await builds.startOld(player.agent)
   const played: Played = player.play(here.pawl, { model: () => 'hello' })
   await (await played.session.send('one')).result(TIMEOUT)
   await stored(played)
-  await worker?.stop()
+  await builds.stop()
   const two = await played.session.send('two', { deadline: DEADLINE_MS })
   const received = Date.now()
   await until('the deadline has passed', () => Date.now() > received + DEADLINE_MS)
@@ -288,7 +279,7 @@ it('a message that waited in an execution that was lost keeps its deadline, whic
 
 it('a client’s answer that came in time still counts if its time has expired when the session is taken over', LIMIT, async () => {
   const asking = approvalStage()
-  const postgres = await startOldBuild(asking.agent)
+  const postgres = await builds.startOld(asking.agent)
   const played = asking.play(here.pawl, { model: (request) => (answersIn(request) === 0 ? [use('soon', 'the colour')] : 'blue it is') })
   const sent = await played.session.send('one')
   const [pending] = await pendingOf(sent)
@@ -297,7 +288,7 @@ it('a client’s answer that came in time still counts if its time has expired w
   await postgres.close()
   await played.session.answer(callId, 'blue')
   await until('the model has the answer', () => played.requests.length === 2)
-  await worker?.stop()
+  await builds.stop()
   await until('the time has expired', () => Date.now() > Number(expiresAt ?? 0))
 
   await played.session.send('two')
@@ -308,7 +299,7 @@ it('a client’s answer that came in time still counts if its time has expired w
 })
 
 it('the late result of an effect counts in the execution that takes over, although it does not know the call yet', LIMIT, async () => {
-  const postgres = await startOldBuild(player.agent)
+  const postgres = await builds.startOld(player.agent)
   const body = gate()
   const scripts: Scene['model'][] = [() => 'hello', () => [use('wire', 'money')]]
   const played: Played = player.play(here.pawl, {
@@ -329,7 +320,7 @@ it('the late result of an effect counts in the execution that takes over, althou
   body.open()
   await until('the model has the result', () => played.requests.length === 3)
   expect(JSON.stringify(played.requests.at(-1))).toContain('reference 7')
-  await worker?.stop()
+  await builds.stop()
 
   await played.session.send('three')
   await takeOver(played, player.agent)

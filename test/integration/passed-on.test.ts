@@ -1,16 +1,16 @@
 // What a session had accepted, and the store does not know of, when its execution ended and no worker could replay it: the next execution
 // does it once, and where it belongs.
 import { randomUUID } from 'node:crypto'
-import { type Agent, ModelError } from 'pawl'
+import { ModelError } from 'pawl'
 import type { RunHandle, SessionHandle } from 'pawl/client'
 import type { ScriptedAnswer } from 'pawl/testing'
-import { afterAll, afterEach, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
 import { approvalStage, digestOf, once, pendingOf } from '../support/approvals.ts'
-import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { type Played, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
-import { OTHER_BUILD } from '../support/other-build.ts'
-import { type SlowProxy, startSlowProxy } from '../support/slow-proxy.ts'
+import { buildsOf, OTHER_BUILD } from '../support/other-build.ts'
+import { startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 60_000 }
@@ -18,13 +18,12 @@ const LIMIT = { timeout: 180_000 }
 
 let here: Deployment
 let player: Stage
-let worker: RunningWorker | undefined
+const builds = buildsOf(() => here)
 
 beforeAll(async () => {
   here = await deploy()
   player = stage()
 })
-afterEach(() => worker?.stop())
 afterAll(() => here?.stop())
 
 const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`)
@@ -32,23 +31,9 @@ const heardBy = ({ requests }: Pick<Played, 'requests'>): string[] => saidIn(req
 const isStored = async (id: string, status: string): Promise<boolean> =>
   (await here.pawl.sessions.list({ idPrefix: id })).items[0]?.status === status
 
-/** A worker whose Postgres can be taken away. */
-async function startOldBuild(agent: Agent): Promise<SlowProxy> {
-  const postgres = await startSlowProxy(inject('stack').databaseUrl)
-  onTestFinished(() => postgres.close())
-  worker = await here.startWorker({ agents: [agent], postgres: postgres.url })
-  return postgres
-}
-
-/** The next worker cannot replay what the old one left, and Postgres is there again. */
-async function startNewBuild(agent: Agent, healAfter: '1s' | false = '1s'): Promise<void> {
-  await worker?.stop()
-  worker = await here.startWorker({ agents: [agent], interceptors: OTHER_BUILD, healAfter })
-}
-
 /** A session with one answered message, after which Postgres went away. */
 async function beforeTheOutage(model: Scene['model'] = () => 'hello'): Promise<Played> {
-  const postgres = await startOldBuild(player.agent)
+  const postgres = await builds.startOld(player.agent)
   const played = player.play(here.pawl, { model })
   await (await played.session.send('one')).result(TIMEOUT)
   await until('it is stored', () => isStored(played.id, 'idle'))
@@ -68,7 +53,7 @@ it('a regeneration that no worker could replay answers the newest message again,
   const two = await played.session.send('two')
   await two.result(TIMEOUT)
   await played.session.regenerate()
-  await startNewBuild(player.agent)
+  await builds.startNew(player.agent)
   await (await played.session.send('three')).result(TIMEOUT)
   expect(heardBy(played)).toEqual(['one', 'two', 'three'])
   const events = await eventsOf(played.session)
@@ -81,7 +66,7 @@ it.each(['approved', 'denied'] as const)(
   LIMIT,
   async (how) => {
     const asking = approvalStage()
-    const postgres = await startOldBuild(asking.agent)
+    const postgres = await builds.startOld(asking.agent)
     const played = asking.play(here.pawl, { model: once(['pay', 'rent']) })
     await postgres.close()
     const sent = await played.session.send('one', { isNew: true })
@@ -89,7 +74,7 @@ it.each(['approved', 'denied'] as const)(
     if (how === 'approved') await played.session.approve('t_1_1_0', decision)
     else await played.session.deny('t_1_1_0', { ...decision, reason: 'too much' })
     await until('the model goes on', () => played.requests.length === 2)
-    await startNewBuild(asking.agent)
+    await builds.startNew(asking.agent)
     // Nobody notices a history that no worker can replay before the session has something to do.
     await (await played.session.send('two')).result(TIMEOUT)
     expect(played.entered()).toEqual(how === 'approved' ? ['pay rent'] : [])
@@ -100,14 +85,14 @@ it.each(['approved', 'denied'] as const)(
 
 it('a client’s answer to a call that was not stored when its execution ended is not requested again', LIMIT, async () => {
   const asking = approvalStage()
-  const postgres = await startOldBuild(asking.agent)
+  const postgres = await builds.startOld(asking.agent)
   const played = asking.play(here.pawl, { model: once(['ask', 'the colour']) })
   await postgres.close()
   const sent = await played.session.send('one', { isNew: true })
   const [pending] = await pendingOf(sent)
   await played.session.answer(pending?.callId ?? '', 'blue')
   await until('the model goes on', () => played.requests.length === 2)
-  await startNewBuild(asking.agent)
+  await builds.startNew(asking.agent)
   // Nobody notices a history that no worker can replay before the session has something to do.
   await (await played.session.send('two')).result(TIMEOUT)
   expect(JSON.stringify(played.requests.at(-1)?.messages)).toContain('blue')
@@ -117,7 +102,7 @@ it('an interrupt after the last answer of an execution that cannot be replayed i
   const played = await beforeTheOutage()
   await (await played.session.send('two')).result(TIMEOUT)
   await played.session.interrupt({ reason: 'too late' })
-  await startNewBuild(player.agent)
+  await builds.startNew(player.agent)
   await (await played.session.send('three')).result(TIMEOUT)
   expect(heardBy(played)).toEqual(['one', 'two', 'three'])
   expect(ofType(await eventsOf(played.session), 'run_interrupted')).toEqual([])
@@ -126,7 +111,7 @@ it('an interrupt after the last answer of an execution that cannot be replayed i
 it('a session whose paused execution cannot be replayed stays paused, and answers no later message', LIMIT, async () => {
   const played = await beforeTheOutage()
   await played.session.pause({ by: 'anna' })
-  await startNewBuild(player.agent)
+  await builds.startNew(player.agent)
   const two = await played.session.send('two')
   await until('the next execution has it', async () => (await passedOnTo(played.session)).length > 0, 60_000)
   expect(await played.session.state()).toMatchObject({ paused: { by: 'anna' } })
@@ -139,12 +124,12 @@ it('a session whose paused execution cannot be replayed stays paused, and answer
 it('a request that was passed on to an execution that ended, too, is not carried out twice', LIMIT, async () => {
   const played = await beforeTheOutage()
   await played.session.pause({ by: 'anna' })
-  await startNewBuild(player.agent)
+  await builds.startNew(player.agent)
   await played.session.unpause({ by: 'ben' })
   await (await played.session.send('two')).result(TIMEOUT)
   // It cannot replay the history of the newer one either.
-  await worker?.stop()
-  worker = await here.startWorker({ agents: [player.agent], healAfter: '1s' })
+  await builds.stop()
+  await builds.start({ agents: [player.agent], healAfter: '1s' })
   await (await played.session.send('three')).result(TIMEOUT)
   expect((await played.session.state()).paused).toBeUndefined()
   expect(await passedOnTo(played.session)).toHaveLength(1)
@@ -155,7 +140,7 @@ it('a regeneration that is passed on answers the message before it again, and no
   const [{ messageId: one } = expect.fail('no message')] = ofType(await eventsOf(played.session), 'message_received')
   await played.session.regenerate()
   await (await played.session.send('two')).result(TIMEOUT)
-  await startNewBuild(player.agent)
+  await builds.startNew(player.agent)
   await (await played.session.send('three')).result(TIMEOUT)
   expect(heardBy(played)).toEqual(['one', 'two', 'three'])
   const events = await eventsOf(played.session)
@@ -168,7 +153,7 @@ it('requests after a pause that is passed on still apply to the run before the p
   await two.result(TIMEOUT)
   await played.session.pause({ by: 'anna' })
   await played.session.regenerate()
-  await startNewBuild(player.agent)
+  await builds.startNew(player.agent)
   const three = await played.session.send('three')
   await until('the next execution has it', async () => (await passedOnTo(played.session)).length === 2, 60_000)
   const events = await eventsOf(played.session)
@@ -184,9 +169,9 @@ it('a session closes once the requests that were passed on are carried out, and 
   await until('the model was asked again', () => played.requests.length === 2)
   await played.session.regenerate()
   await until('the model was asked once more', () => played.requests.length === 3)
-  await worker?.stop()
+  await builds.stop()
   await played.session.close()
-  await startNewBuild(player.agent)
+  await builds.startNew(player.agent)
   await until('it has closed', async () => (await played.session.state()).status === 'closed', 60_000)
   await (await played.session.send('two')).result(TIMEOUT)
   expect(heardBy(played)).toEqual(['one', 'two'])
@@ -198,14 +183,14 @@ it('if a message replaces a rolled-back one under the same id, the next executio
   const [{ messageId } = expect.fail('no message')] = ofType(await eventsOf(played.session), 'message_received')
   await played.session.rollback({ message: messageId })
   await (await played.session.send('one, edited', { messageId })).result(TIMEOUT)
-  await startNewBuild(player.agent)
+  await builds.startNew(player.agent)
   await (await played.session.send('two')).result(TIMEOUT)
   expect(heardBy(played).toSorted()).toEqual(['one, edited', 'two'])
 })
 
 it('a recovery that is passed on is carried out before the messages that came after it', LIMIT, async () => {
   const failing = stage({ retry: { maxRetries: 0, baseDelay: 10 }, recovery: { automatic: [] } })
-  const postgres = await startOldBuild(failing.agent)
+  const postgres = await builds.startOld(failing.agent)
   let isDown = true
   const model = () => {
     if (isDown) throw new ModelError('down', 'It is down.', { retryable: false })
@@ -219,7 +204,7 @@ it('a recovery that is passed on is carried out before the messages that came af
   await played.session.recover({ strategy: 'restart_run', by: 'anna' })
   await until('the model has answered', async () => (await played.session.state()).status === 'idle')
   await (await played.session.send('two')).result(TIMEOUT)
-  await startNewBuild(failing.agent)
+  await builds.startNew(failing.agent)
   await (await played.session.send('three')).result(TIMEOUT)
   expect(await passedOnTo(played.session)).toEqual([{ name: 'recover', code: undefined }])
   expect(heardBy(played)).toEqual(['one', 'two', 'three'])
@@ -231,7 +216,7 @@ it('a reset of a history that no worker can replay keeps the order of requests b
   await (await played.session.send('two')).result(TIMEOUT)
   await played.session.rollback({ checkpoint })
   await (await played.session.send('three')).result(TIMEOUT)
-  await startNewBuild(player.agent, false)
+  await builds.startNew(player.agent, false)
   const { events } = await workflowOf(played.id).fetchHistory()
   const first = events?.find((event) => event.workflowTaskCompletedEventAttributes)
   await here.temporal.workflowService.resetWorkflowExecution({
@@ -253,7 +238,7 @@ it('an effect that followed an answer in which the model had paused does not hap
   ]
   const played = await beforeTheOutage(() => scripts.shift() ?? 'paid')
   await (await played.session.send('two')).result(TIMEOUT)
-  await startNewBuild(player.agent)
+  await builds.startNew(player.agent)
   scripts.push([use('pay', 'rent')])
   await (await played.session.send('three')).result(TIMEOUT)
   expect(played.entries.map(({ tool, callId }) => `${tool} ${callId}`)).toEqual(['pay t_2_2_0'])
@@ -272,7 +257,7 @@ it(
     await until('the model has the receipt', () => played.requests.length === 3)
     await played.session.interrupt({ reason: 'enough' })
     await until('its run has ended', async () => (await played.session.state()).status === 'idle')
-    await startNewBuild(player.agent)
+    await builds.startNew(player.agent)
     const three = await played.session.send('three')
     expect((await three.result(TIMEOUT)).text).toBe('three is answered')
     expect(await two.settled(TIMEOUT)).toMatchObject({ status: 'interrupted', reason: 'enough' })
@@ -286,11 +271,11 @@ async function whileItLoads(): Promise<{ played: Played; three: RunHandle; loads
   const scripts: ScriptedAnswer[] = ['hello', [use('pay', 'rent')], 'paid']
   const played = await beforeTheOutage(() => scripts.shift() ?? 'hello')
   await (await played.session.send('two')).result(TIMEOUT)
-  await worker?.stop()
+  await builds.stop()
   scripts.push([use('pay', 'rent')])
   const postgres = await startSlowProxy(inject('stack').databaseUrl)
   onTestFinished(() => postgres.close())
-  worker = await here.startWorker({ agents: [player.agent], interceptors: OTHER_BUILD, healAfter: '1s', postgres: postgres.url })
+  await builds.start({ agents: [player.agent], interceptors: OTHER_BUILD, healAfter: '1s', postgres: postgres.url })
   postgres.delayMs = 1_000
   const { runId: broken } = await workflowOf(played.id).describe()
   const three = await played.session.send('three')
@@ -327,7 +312,7 @@ const requested = ({ id }: Played): Promise<boolean> =>
   })
 
 it('a message that follows a rollback is answered after it, although both arrived while the session was loading', LIMIT, async () => {
-  const postgres = await startOldBuild(player.agent)
+  const postgres = await builds.startOld(player.agent)
   const played = player.play(here.pawl, { model: () => 'hello' })
   await (await played.session.send('one')).result(TIMEOUT)
   await (await played.session.send('two')).result(TIMEOUT)

@@ -5,17 +5,16 @@ import { type Agent, defineAgent, type ModelRequest } from 'pawl'
 import { scripted } from 'pawl/testing'
 import type { CreateWorkerOptions } from 'pawl/worker'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { queryEvents } from '../../src/connect/session-queries.ts'
 import { entriesOf } from '../../src/session/protocol/pages.ts'
 import { openStore } from '../../src/store/index.ts'
 import { approvalStage, digestOf, once, pendingOf } from '../support/approvals.ts'
-import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { type Deployment, deploy } from '../support/deployment.ts'
 import { loseTask } from '../support/lost-task.ts'
 import { recorder } from '../support/recorder.ts'
 import { inOrder, type Played, resultsIn, saidIn, type Stage, stage, use } from '../support/scenes.ts'
-import { OTHER_BUILD } from '../support/other-build.ts'
-import { startSlowProxy } from '../support/slow-proxy.ts'
+import { buildsOf, OTHER_BUILD } from '../support/other-build.ts'
 import { gate, until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 60_000 }
@@ -25,13 +24,12 @@ const SOON = { healAfter: '1s' } as const
 
 let here: Deployment
 let player: Stage
-let worker: RunningWorker | undefined
+const builds = buildsOf(() => here)
 
 beforeAll(async () => {
   here = await deploy()
   player = stage()
 })
-afterEach(() => worker?.stop())
 afterAll(() => here?.stop())
 
 const workflowOf = (id: string) => here.temporal.workflow.getHandle(`pawl:${id}`)
@@ -57,13 +55,13 @@ describe.each([
 ])('after a deploy $deploy, a session whose history no worker can replay', ({ before, after }) => {
   /** A session that an old worker served, and that fails on the new one since message `two`. */
   async function broken(options: Partial<CreateWorkerOptions>) {
-    worker = await here.startWorker({ agents: [player.agent as Agent], ...before })
+    await builds.start({ agents: [player.agent as Agent], ...before })
     const played: Played = player.play(here.pawl, { model: () => 'hello' }, { priority: { priorityKey: 2 } })
     await (await played.session.send('one')).result(TIMEOUT)
     await until('its answer is stored', async () => (await here.pawl.sessions.list({ idPrefix: played.id })).items[0]?.status === 'idle')
     const { runId: executionId } = await workflowOf(played.id).describe()
-    await worker.stop()
-    worker = await here.startWorker({ agents: [player.agent as Agent], ...after, ...options })
+    await builds.stop()
+    await builds.start({ agents: [player.agent as Agent], ...after, ...options })
     const two = await played.session.send('two')
     await until('its workflow task fails', () => hasFailedTask(played.id))
     return { played, executionId, two }
@@ -82,13 +80,13 @@ describe.each([
   it('a session that no worker can replay continues after it was terminated, if everything had been stored', {
     timeout: 120_000,
   }, async () => {
-    worker = await here.startWorker({ agents: [player.agent as Agent], ...before })
+    await builds.start({ agents: [player.agent as Agent], ...before })
     const played: Played = player.play(here.pawl, { model: () => 'hello' })
     await (await played.session.send('one')).result(TIMEOUT)
     await until('its answer is stored', async () => (await here.pawl.sessions.list({ idPrefix: played.id })).items[0]?.status === 'idle')
-    await worker.stop()
+    await builds.stop()
     await workflowOf(played.id).terminate('by an operator')
-    worker = await here.startWorker({ agents: [player.agent as Agent], ...after, healAfter: false })
+    await builds.start({ agents: [player.agent as Agent], ...after, healAfter: false })
     await (await played.session.send('two')).result(TIMEOUT)
     expect(heard(played)).toEqual(['one', 'two'])
   })
@@ -108,13 +106,13 @@ describe.each([
 
   describe('whose worker died with the first task that fails', () => {
     async function lost(options: Partial<CreateWorkerOptions>) {
-      worker = await here.startWorker({ agents: [player.agent as Agent], ...before })
+      await builds.start({ agents: [player.agent as Agent], ...before })
       const played: Played = player.play(here.pawl, { model: () => 'hello' })
       await (await played.session.send('one')).result(TIMEOUT)
-      await worker.stop()
+      await builds.stop()
       const two = await played.session.send('two')
       await loseTask(here, played)
-      worker = await here.startWorker({ agents: [player.agent as Agent], ...after, ...options })
+      await builds.start({ agents: [player.agent as Agent], ...after, ...options })
       return { played, two }
     }
 
@@ -164,7 +162,7 @@ it.each([{ handle: 'an id' }, { handle: 'no id' }])(
     const one = await session.send('one')
     await workflowOf(session.id).terminate('by an operator')
     const two = await session.send('two')
-    worker = await here.startWorker({ agents: [agent as Agent] })
+    await builds.start({ agents: [agent as Agent] })
     await Promise.all([one.result(TIMEOUT), two.result(TIMEOUT)])
     expect(saidIn(requests.at(-1) ?? expect.fail('no model was asked')).sort()).toEqual(['one', 'two'])
   },
@@ -181,7 +179,7 @@ it('a call that ran while the deploy broke its session is not repeated, and its 
   const sent = await played.session.send('one')
   await body.reached
   const stopped = old.stop()
-  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  await builds.start({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
   body.open()
   await stopped
   await sent.result(TIMEOUT)
@@ -208,7 +206,7 @@ it.each([{ session: 'running' }, { session: 'paused' }])(
     await until('the call is stored', async () => (await here.pawl.toolCalls({ session: played.id })).items.length > 0)
     if (session === 'paused') await played.session.pause()
     const stopped = old.stop()
-    worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+    await builds.start({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
     body.open()
     await stopped
     await played.session.interrupt({ reason: 'enough' })
@@ -227,15 +225,13 @@ it.each([{ session: 'running' }, { session: 'paused' }])(
 it('an idle session that no worker can replay continues by itself if a part of its events is not stored', {
   timeout: 180_000,
 }, async () => {
-  const away = await startSlowProxy(inject('stack').databaseUrl)
-  const old = await here.startWorker({ agents: [player.agent as Agent], postgres: away.url })
+  const away = await builds.startOld(player.agent)
   const played = player.play(here.pawl, { model: () => 'hello' })
   await (await played.session.send('one')).result(TIMEOUT)
   await until('its answer is stored', async () => (await here.pawl.sessions.list({ idPrefix: played.id })).items[0]?.status === 'idle')
   await away.close()
   await (await played.session.send('two')).result(TIMEOUT)
-  await old.stop()
-  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  await builds.startNew(player.agent)
   const saidTo = async () => inPostgres(`select message_id from pawl.messages where session_id = '${played.id}' and role = 'assistant'`)
   await until('its second answer is stored', async () => (await saidTo()).length === 2, 120_000)
   expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked'))).toEqual(['one', 'two'])
@@ -283,7 +279,7 @@ it('what a paused session inherited outlives its continue-as-new: the call is no
 
 it('what a paused session inherited outlives its termination: the result counts', { timeout: 180_000 }, async () => {
   const { played, sent, next } = await inheritedReceipt(here)
-  worker = next
+  onTestFinished(() => next.stop())
   await until('it is stored', async () => (await recoveriesOf(played.id)).length > 0, 60_000)
   await workflowOf(played.id).terminate('by an operator')
   await played.session.unpause()
@@ -298,43 +294,40 @@ it.each([
 ])('erased content does not come back from a history that $history', { timeout: 180_000 }, async ({ begun }) => {
   const played = player.play(here.pawl, { model: () => 'hello' })
   if (begun) {
-    worker = await here.startWorker({ agents: [player.agent as Agent] })
+    await builds.start({ agents: [player.agent as Agent] })
     await (await played.session.send('one')).result(TIMEOUT)
     await until('its answer is stored', async () => (await here.pawl.sessions.list({ idPrefix: played.id })).items[0]?.status === 'idle')
-    await worker.stop()
+    await builds.stop()
   }
   const broken = begun ? OTHER_BUILD : BROKEN_BUILD
-  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: broken, healAfter: false })
+  await builds.start({ agents: [player.agent as Agent], interceptors: broken, healAfter: false })
   await played.session.send('secret')
   await until('its workflow task fails', () => hasFailedTask(played.id))
   await here.pawl
     .erase(played.id, { by: 'anna', force: true })
     .catch((error: { code?: string }) => expect(error.code).toBe('session_not_found'))
-  await worker.stop()
-  worker = await here.startWorker({ agents: [player.agent as Agent] })
+  await builds.stop()
+  await builds.start({ agents: [player.agent as Agent] })
   await (await played.session.send('after')).result(TIMEOUT)
   expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked'))).toEqual(['after'])
 })
 
 it('a decision that is made while no worker can replay the session is carried out once', { timeout: 180_000 }, async () => {
   const asking = approvalStage()
-  worker = await here.startWorker({ agents: [asking.agent] })
+  await builds.start({ agents: [asking.agent] })
   const played = asking.play(here.pawl, { model: once(['pay', 'rent']) })
   const sent = await played.session.send('one')
   const callId = 't_1_1_0'
   const digest = await digestOf(sent, callId)
-  await worker.stop()
-
-  worker = await here.startWorker({ agents: [asking.agent], interceptors: OTHER_BUILD, ...SOON })
+  await builds.startNew(asking.agent)
   await played.session.approve(callId, { digest, by: 'anna' })
   await sent.result(TIMEOUT)
   expect(played.entered()).toEqual(['pay rent'])
 })
 
 it('any number of unstored decisions in a history that no worker can replay are carried out once', { timeout: 180_000 }, async () => {
-  const away = await startSlowProxy(inject('stack').databaseUrl)
   const asking = approvalStage()
-  worker = await here.startWorker({ agents: [asking.agent], postgres: away.url })
+  const away = await builds.startOld(asking.agent)
   const bills = Array.from({ length: 17 }, (_, n) => `bill ${n}`)
   const played = asking.play(here.pawl, { model: once(...bills.map((bill): ['pay', string] => ['pay', bill]), ['peek', 'last']) })
   const sent = await played.session.send('one')
@@ -346,9 +339,7 @@ it('any number of unstored decisions in a history that no worker can replay are 
   await away.close()
   const isBill = ({ callId }: { callId: string }) => callId !== pending.at(-1)?.callId
   for (const { callId, digest = '' } of pending.filter(isBill)) await played.session.approve(callId, { digest, by: 'anna' })
-  await worker.stop()
-
-  worker = await here.startWorker({ agents: [asking.agent], interceptors: OTHER_BUILD, ...SOON })
+  await builds.startNew(asking.agent)
   const { callId, digest = '' } = pending.at(-1) ?? expect.fail('nothing is pending')
   await played.session.approve(callId, { digest, by: 'anna' })
   await sent.result(TIMEOUT)
@@ -356,8 +347,7 @@ it('any number of unstored decisions in a history that no worker can replay are 
 })
 
 it('messages before and after a rollback keep that order in a session that no worker can replay', { timeout: 180_000 }, async () => {
-  const away = await startSlowProxy(inject('stack').databaseUrl)
-  worker = await here.startWorker({ agents: [player.agent as Agent], postgres: away.url })
+  const away = await builds.startOld(player.agent)
   const played = player.play(here.pawl, { model: () => 'hello' })
   await (await played.session.send('one')).result(TIMEOUT)
   const { version: checkpoint } = await played.session.checkpoint('before two')
@@ -366,18 +356,16 @@ it('messages before and after a rollback keep that order in a session that no wo
   await (await played.session.send('two')).result(TIMEOUT)
   await played.session.rollback({ checkpoint })
   await (await played.session.send('three')).result(TIMEOUT)
-  await worker.stop()
-
-  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  await builds.startNew(player.agent)
   await (await played.session.send('four')).result(TIMEOUT)
   expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked'))).toEqual(['one', 'three', 'four'])
 })
 
-it('several workers replace an execution that none can replay only once', { timeout: 180_000 }, async () => {
-  worker = await here.startWorker({ agents: [player.agent as Agent] })
+it('several workers that cannot replay an execution replace it only once', { timeout: 180_000 }, async () => {
+  await builds.start({ agents: [player.agent as Agent] })
   const played = player.play(here.pawl, { model: () => 'hello' })
   await (await played.session.send('one')).result(TIMEOUT)
-  await worker.stop()
+  await builds.stop()
 
   const build = { agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON }
   const others = await Promise.all([here.startWorker(build), here.startWorker(build), here.startWorker(build)])
@@ -387,8 +375,7 @@ it('several workers replace an execution that none can replay only once', { time
 })
 
 it('calls that are not stored are read from a history that no worker can replay', { timeout: 180_000 }, async () => {
-  const store = await startSlowProxy(inject('stack').databaseUrl)
-  worker = await here.startWorker({ agents: [player.agent as Agent], postgres: store.url })
+  const store = await builds.startOld(player.agent)
   const played = player.play(here.pawl, {
     model: inOrder('hello', [use('pay', 'rent'), use('put', 'note')], [use('pay', 'power')], 'paid', 'again'),
   })
@@ -397,23 +384,20 @@ it('calls that are not stored are read from a history that no worker can replay'
   await store.close()
   await played.session.send('two')
   await until('the model has the results', () => played.requests.length === 4)
-  await worker.stop()
-
-  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  await builds.startNew(player.agent)
   await (await played.session.send('three')).result(TIMEOUT)
   expect(played.entries.map(({ tool, input }) => `${tool} ${input.what}`)).toEqual(['pay rent', 'put note', 'pay power'])
   expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked')).sort()).toEqual(['one', 'three', 'two'])
 })
 
 it('what a session inherits does not grow with each execution that cannot use it', { timeout: 180_000 }, async () => {
-  const store = await startSlowProxy(inject('stack').databaseUrl)
-  worker = await here.startWorker({ agents: [player.agent as Agent], postgres: store.url })
+  const store = await builds.startOld(player.agent)
   const played = player.play(here.pawl, { model: inOrder('hello', [use('pay', 'rent')], 'paid') })
   await (await played.session.send('one')).result(TIMEOUT)
   await until('its answer is stored', async () => (await here.pawl.sessions.list({ idPrefix: played.id })).items[0]?.status === 'idle')
   await store.close()
   await (await played.session.send('two')).result(TIMEOUT)
-  await worker.stop()
+  await builds.stop()
 
   /** What the newest execution has loaded, once it has. */
   const loaded = () =>
@@ -431,16 +415,16 @@ it('what a session inherits does not grow with each execution that cannot use it
     )
   const sizes: number[] = []
   const broken = { workflowModules: [fileURLToPath(new URL('../support/own/fails-once-loaded.js', import.meta.url))] }
-  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: broken, healAfter: false })
+  await builds.start({ agents: [player.agent as Agent], interceptors: broken, healAfter: false })
   for (const text of ['three', 'four', 'five', 'six']) {
     await played.session.send(text)
     if (text !== 'three') sizes.push(await loaded())
     await until('its workflow task fails', () => hasFailedTask(played.id))
     await workflowOf(played.id).terminate('by an operator')
   }
-  await worker.stop()
+  await builds.stop()
 
-  worker = await here.startWorker({ agents: [player.agent as Agent] })
+  await builds.start({ agents: [player.agent as Agent] })
   await (await played.session.send('seven')).result(TIMEOUT)
   expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked'))).toEqual([
     'one',
@@ -456,16 +440,13 @@ it('what a session inherits does not grow with each execution that cannot use it
 })
 
 it('a session of which nothing was stored continues by itself, too, and a row says what happened', { timeout: 180_000 }, async () => {
-  const store = await startSlowProxy(inject('stack').databaseUrl)
-  worker = await here.startWorker({ agents: [player.agent as Agent], postgres: store.url })
+  const store = await builds.startOld(player.agent)
   await store.close()
   const played = player.play(here.pawl, { model: () => 'hello' })
   const one = await played.session.send('one', { isNew: true })
   await until('the model was asked', () => played.requests.length > 0)
   const { runId: executionId } = await workflowOf(played.id).describe()
-  await worker.stop()
-
-  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  await builds.startNew(player.agent)
   await (await played.session.send('two')).result(TIMEOUT)
   await one.result(TIMEOUT)
   await until('it is stored', async () => (await recoveriesOf(played.id)).length > 0)
@@ -475,8 +456,7 @@ it('a session of which nothing was stored continues by itself, too, and a row sa
 })
 
 it('a rollback that a part of a flush has stored is not carried out again', { timeout: 180_000 }, async () => {
-  const away = await startSlowProxy(inject('stack').databaseUrl)
-  worker = await here.startWorker({ agents: [player.agent as Agent], postgres: away.url })
+  const away = await builds.startOld(player.agent)
   await away.close()
   const played = player.play(here.pawl, { model: () => 'hello' })
   await (await played.session.send('one', { isNew: true })).result(TIMEOUT)
@@ -486,14 +466,14 @@ it('a rollback that a part of a flush has stored is not carried out again', { ti
   await (await played.session.send('three')).result(TIMEOUT)
   const { runId: executionId } = await workflowOf(played.id).describe()
   const page = (await queryEvents(here.temporal, { sessionId: played.id, executionId }, { after: 0 }, 5_000)) ?? expect.fail('no events')
-  await worker.stop()
+  await builds.stop()
   // A flush of thousands of events is cut off within the third run.
   const store = openStore({ postgres: inject('stack').databaseUrl })
   onTestFinished(() => store.close())
   const last = page.events.findLastIndex(({ type }) => type === 'turn_started')
   await store.flush(played.id, page.epoch, entriesOf(page).slice(0, last), { executionId })
 
-  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  await builds.start({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
   await (await played.session.send('four')).result(TIMEOUT)
   expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked')).sort()).toEqual(['four', 'one', 'three'])
   await until('it is stored', async () => (await recoveriesOf(played.id)).some(({ kind }) => kind === 'session_resumed'))
@@ -501,8 +481,7 @@ it('a rollback that a part of a flush has stored is not carried out again', { ti
 })
 
 it('a session that would lose calls waits for a person, and its status says for what', { timeout: 180_000 }, async () => {
-  const store = await startSlowProxy(inject('stack').databaseUrl)
-  worker = await here.startWorker({ agents: [player.agent as Agent], postgres: store.url })
+  const store = await builds.startOld(player.agent)
   const played = player.play(here.pawl, { model: inOrder('hello', 'hello again', [use('pay', 'rent')], 'paid', 'done') })
   await (await played.session.send('one')).result(TIMEOUT)
   await until('its answer is stored', async () => (await here.pawl.sessions.list({ idPrefix: played.id })).items[0]?.status === 'idle')
@@ -510,9 +489,7 @@ it('a session that would lose calls waits for a person, and its status says for 
   // A message that arrives later could join the first of these two runs: the calls of the second one would be requested anew.
   await (await played.session.send('two')).result(TIMEOUT)
   await (await played.session.send('three')).result(TIMEOUT)
-  await worker.stop()
-
-  worker = await here.startWorker({ agents: [player.agent as Agent], interceptors: OTHER_BUILD, ...SOON })
+  await builds.startNew(player.agent)
   await played.session.send('four')
   const status = await until(
     'it says so',
@@ -537,21 +514,21 @@ it('a build with which no execution can begin replaces one execution, and no oth
   // Executions of other tests may still have a task, and one of them could be the one that is replaced.
   const own = await deploy()
   onTestFinished(() => own.stop())
-  worker = await own.startWorker({ agents: [player.agent as Agent] })
+  const old = await own.startWorker({ agents: [player.agent as Agent] })
   const all = [1, 2, 3].map(() => player.play(own.pawl, { model: () => 'hello' }))
   for (const { session } of all) await (await session.send('one')).result(TIMEOUT)
-  await worker.stop()
+  await old.stop()
   const executionsOf = () => Promise.all(all.map(async ({ id }) => (await workflowOf(id).describe()).runId))
   const before = await executionsOf()
 
   const log = recorder()
-  worker = await own.startWorker({ agents: [player.agent as Agent], interceptors: BROKEN_BUILD, ...SOON, logger: log })
+  const broken = await own.startWorker({ agents: [player.agent as Agent], interceptors: BROKEN_BUILD, ...SOON, logger: log })
   const sent = await Promise.all(all.map(({ session }) => session.send('two')))
   await until('it says that the build is broken', () => log.about('this build fails new executions, too').length > 0, 60_000)
-  await worker.stop()
+  await broken.stop()
   const after = await executionsOf()
   expect(after.filter((id, at) => id !== before[at])).toHaveLength(1)
 
-  worker = await own.startWorker({ agents: [player.agent as Agent], ...SOON })
+  await own.startWorker({ agents: [player.agent as Agent], ...SOON })
   await Promise.all(sent.map((message) => message.result(TIMEOUT)))
 })
