@@ -7,6 +7,7 @@ import type { SettledRun } from '../../../src/client/types.ts'
 import { textOf } from '../../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { eventfulSessions, soundSessions } from '../session/sound-session.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const numbered = (...bodies: EventBody[]): SessionEvent[] =>
   bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
@@ -180,16 +181,7 @@ describe('the run of a message', () => {
   })
 
   it('the run of a message is lost once its session has started over and begun another run, unless the message was passed on', () => {
-    const started: EventBody = {
-      type: 'session_started',
-      sessionId: 's',
-      agent: 'a',
-      context: null,
-      tags: [],
-      executionId: 'e',
-      coreVersion: 1,
-      after: { seq: 3, digest: '', run: 1, checkpoint: 0, origin: { seq: 3, digest: '' } } as never,
-    }
+    const started = sessionStarted({ after: { seq: 3, digest: '', run: 1, checkpoint: 0, origin: { seq: 3, digest: '' } } as never })
     const before: EventBody[] = [
       { type: 'message_received', messageId: 'm1', content: 'go' },
       { type: 'run_started', run: 1, messageId: 'm1' },

@@ -13,6 +13,7 @@ import { initialState } from '../../../src/session/fold/fold.ts'
 import { MEMORY as KEPT_MEMORY, PLAN } from '../../../src/session/built-in-tools/kept.ts'
 import { workOf } from '../../../src/session/watching/progress.ts'
 import type { SessionState } from '../../../src/session/state.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const MEMORY = [
   { block: 'customer', maxChars: 100 },
@@ -20,8 +21,7 @@ const MEMORY = [
 ]
 
 function newState(): SessionState {
-  const start = { sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 2 }
-  return initialState({ v: 1, seq: 1, at: 1_000, type: 'session_started', ...start })
+  return initialState({ v: 1, seq: 1, at: 1_000, ...sessionStarted({ coreVersion: 2 }) })
 }
 
 /** A session with a plan whose first step is done, and a note. */

@@ -5,10 +5,11 @@ import type { SessionEvent } from '../../../src/session/events.ts'
 import type { WatchItem } from '../../../src/session/watching/watching.ts'
 import { uiEvents } from '../../../src/service/ui-stream.ts'
 import { emptyOutline } from '../../../src/ui/outline.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const USAGE = { input_tokens: 1, output_tokens: 1, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
 const EVENTS = [
-  { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
+  sessionStarted(),
   { type: 'message_received', messageId: 'm1', content: 'hello' },
   { type: 'run_started', run: 1, messageId: 'm1' },
   { type: 'turn_started', run: 1, turn: 1, takes: ['m1'] },

@@ -12,6 +12,7 @@ import { assumedCost, brokenCost, type CallSize, fits, maxCost, reserve, worstRa
 import { isSpendNote } from '../../../src/session/spending/spend-notes.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { eventfulSessions } from './sound-session.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const PRICE = { input: 3, output: 15 }
 const LIMITS = { maxTurns: 50, maxUsd: 1, maxTotalTokens: 1_000_000 }
@@ -22,9 +23,7 @@ const event = (body: EventBody): SessionEvent => ({ v: 1, seq: ++seq, at: seq, .
 /** A session in the first turn of its first run, with these limits. */
 function running(limits: object = LIMITS, sessionLimits?: object): SessionState {
   seq = 0
-  const state = initialState(
-    event({ type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 }) as never,
-  )
+  const state = initialState(event(sessionStarted()) as never)
   for (const body of [
     { type: 'message_received', messageId: 'm', content: 'go' },
     { type: 'run_started', run: 1, messageId: 'm' },

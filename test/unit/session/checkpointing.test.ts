@@ -7,6 +7,7 @@ import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { apply, initialState } from '../../../src/session/fold/fold.ts'
 import { DEFAULT_RECOVERY } from '../../../src/session/recovery/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const resolution = {
   tool: 'put',
@@ -39,7 +40,7 @@ function played(turns: number, policy?: CheckpointPolicy): EventBody[] {
     ]),
   ]
   return [
-    { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 2 },
+    sessionStarted({ coreVersion: 2 }),
     { type: 'message_received', messageId: 'q', content: 'q' },
     { type: 'run_started', run: 1, messageId: 'q' },
     ...(policy

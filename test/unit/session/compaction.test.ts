@@ -13,6 +13,7 @@ import { emptyTranscript, type Transcript } from '../../../src/session/transcrip
 import { wireMessages } from '../../../src/models/anthropic-messages.ts'
 import { anthropicImages } from '../../../src/models/image-limits.ts'
 import { metInSessions } from './sound-session.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const RESOLUTION = {
   inputDigest: 'd',
@@ -32,7 +33,7 @@ function conversation() {
     events.push({ v: 1, seq, at: seq, ...body } as SessionEvent)
     return seq
   }
-  add({ type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 })
+  add(sessionStarted())
   const begin = (...takes: string[]): void => {
     turn += 1
     add({ type: 'turn_started', run, turn, takes })

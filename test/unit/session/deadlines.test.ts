@@ -9,10 +9,11 @@ import type { RecoveryStrategy } from '../../../src/session/agent-facts.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { DEFAULT_RECOVERY } from '../../../src/session/recovery/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 type At = [at: number, body: EventBody]
 
-const STARTED: At = [0, { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 }]
+const STARTED: At = [0, sessionStarted()]
 const said = (at: number, messageId: string, deadlineMs?: number): At => [
   at,
   { type: 'message_received', messageId, content: messageId, ...defined({ deadlineMs }) },

@@ -7,19 +7,9 @@ import type { Effect, Resolution } from '../../../src/session/call-facts.ts'
 import type { EventOf } from '../../../src/session/events.ts'
 import { initialState } from '../../../src/session/fold/fold.ts'
 import type { CallState, RunState, SessionState } from '../../../src/session/state.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
-const STARTED: EventOf<'session_started'> = {
-  v: 1,
-  seq: 1,
-  at: 0,
-  type: 'session_started',
-  sessionId: 's',
-  agent: 'a',
-  context: null,
-  tags: [],
-  executionId: 'e',
-  coreVersion: 1,
-}
+const STARTED: EventOf<'session_started'> = { v: 1, seq: 1, at: 0, ...sessionStarted() }
 const RUN: RunState = {
   run: 3,
   intent: 1,

@@ -6,16 +6,9 @@ import type { Effect } from '../../../src/session/call-facts.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import type { SessionState } from '../../../src/session/state.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
-const STARTED: EventBody = {
-  type: 'session_started',
-  sessionId: 's',
-  agent: 'a',
-  context: { t: 1 },
-  tags: ['x'],
-  executionId: 'e1',
-  coreVersion: 1,
-}
+const STARTED: EventBody = sessionStarted({ context: { t: 1 }, tags: ['x'], executionId: 'e1' })
 
 function folded(...bodies: EventBody[]): SessionState {
   const state = fold(

@@ -4,12 +4,13 @@ import { NO_USAGE } from '../../../src/session/content.ts'
 import { defined } from '../../../src/session/defined.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { addToHookPast, type HookPlace, hasRun, noPast, placesAfter, placesBefore } from '../../../src/session/hooks/past.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const PAY = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }
 const LOOK = { run: 1, turn: 1, callId: 't_1_1_1', tool: 'look' }
 
 const OPENED: EventBody[] = [
-  { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
+  sessionStarted(),
   { type: 'message_received', messageId: 'm', content: 'go' },
   { type: 'run_started', run: 1, messageId: 'm' },
   { type: 'turn_started', run: 1, turn: 1, takes: ['m'] },

@@ -21,21 +21,22 @@ import type { ListedRun, ListedToolCall } from '../../../src/store/listed.ts'
 import { type PlainRow, type PlainTables, projectedTables } from '../../support/projected.ts'
 import { size } from '../../support/sizes.ts'
 import { FIXED_SESSIONS, lateOutcomes, metInSessions, type SoundSession } from './sound-session.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 type Ended = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown' | 'tool_resolved'>
 
 /** What the model is told about a call: the text of its result. */
-interface Told {
+interface ToldResult {
   text: string
   isError: boolean
-  /** A note says what became of it: the outcome became known after the model was told that it is unknown. */
+  /** A note says how it ended: the outcome became known after the model was told that it is unknown. */
   noted?: true
 }
 
 const textOf = (content: unknown): string => (typeof content === 'string' ? content : JSON.stringify(content))
 
 /** By request, what a conversation tells about it. */
-function toldIn(messages: readonly Pick<Message, 'content'>[]): Map<string, Told> {
+function toldIn(messages: readonly Pick<Message, 'content'>[]): Map<string, ToldResult> {
   const blocks = messages.flatMap(({ content }): ContentBlock[] => (typeof content === 'string' ? [] : content))
   return new Map(
     blocks.flatMap((block) =>
@@ -51,7 +52,7 @@ function transcriptOf(events: readonly SessionEvent[]) {
 }
 
 /** By request, what a conversation tells about it, with the notes on outcomes that became known later. */
-function toldBy({ messages, notes }: ReturnType<typeof transcriptOf>): Map<string, Told> {
+function toldBy({ messages, notes }: ReturnType<typeof transcriptOf>): Map<string, ToldResult> {
   const told = toldIn(messages)
   for (const { outcome, text } of notes) {
     const request = outcome && requestIdOf(outcome.callId)
@@ -102,7 +103,7 @@ function hooksOf(events: readonly SessionEvent[]): Map<string, { result?: unknow
 const CLOSED_AS = { never_ran: 'This call was not run: the run was stopped', unknown: 'The outcome of this call is unknown: it may' }
 
 /** Calls whose newest outcome the model was told; the others were closed when their run ended, or are still open. */
-function isTold({ text }: Told): boolean {
+function isTold({ text }: ToldResult): boolean {
   return !Object.values(CLOSED_AS).some((closed) => text.startsWith(closed))
 }
 
@@ -256,7 +257,7 @@ function resolvedLate({ events, entries }: SoundSession): Pick<SoundSession, 'ev
 }
 
 /** The plan and the memory have the changes of the calls that the model is shown, and of no others. */
-function expectPlan(events: readonly SessionEvent[], told: ReadonlyMap<string, Told>): void {
+function expectPlan(events: readonly SessionEvent[], told: ReadonlyMap<string, ToldResult>): void {
   const { plan, memory } = fold(undefined, events) ?? {}
   const since = events.findLastIndex(({ type }) => type === 'session_started')
   const versions = (type: 'plan_changed' | 'memory_changed'): number[] =>
@@ -266,7 +267,7 @@ function expectPlan(events: readonly SessionEvent[], told: ReadonlyMap<string, T
 }
 
 /** Hooks may still see an outcome of each call that the model is shown in the turns since the run began. */
-function expectHooks(events: readonly SessionEvent[], told: ReadonlyMap<string, Told>): void {
+function expectHooks(events: readonly SessionEvent[], told: ReadonlyMap<string, ToldResult>): void {
   const past = noPast()
   for (const event of events) addToHookPast(past, event)
   const seen = new Set(past.noted.flatMap((one) => (one.is === 'outcome' ? [requestIdOf(one.outcome.callId)] : [])))
@@ -354,7 +355,7 @@ describe('all readers of a session', () => {
     const turn = { run: 1, turn: 1 }
     const use = (index: number) => ({ ...turn, callId: callIdOf(1, 1, index), attempt: 0 })
     const bodies: EventBody[] = [
-      { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
+      sessionStarted(),
       { type: 'plan_changed', ...use(0), tool: 'plan_setup', version: 1, change: { do: 'setup', objective: 'to go', steps: [] } },
       { type: 'tool_completed', ...use(0), tool: 'plan_setup', value: 'recorded' },
       { type: 'tool_failed', ...use(1), tool: 'plan_add_step', code: 'no_plan', message: 'There is no plan yet.' },

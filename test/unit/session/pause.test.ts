@@ -9,16 +9,9 @@ import { fold } from '../../../src/session/fold/fold.ts'
 import { isHeldUp, ranMs } from '../../../src/session/pause.ts'
 import { DEFAULT_RECOVERY } from '../../../src/session/recovery/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
-const STARTED: EventBody = {
-  type: 'session_started',
-  sessionId: 's',
-  agent: 'a',
-  context: null,
-  tags: [],
-  executionId: 'e',
-  coreVersion: 1,
-}
+const STARTED: EventBody = sessionStarted()
 const RECEIVED: EventBody = { type: 'message_received', messageId: 'm', content: 'go' }
 const RUN: EventBody[] = [
   STARTED,

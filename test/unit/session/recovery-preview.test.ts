@@ -13,9 +13,10 @@ import { problemWithChoice } from '../../../src/session/recovery/selective.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript } from '../../../src/session/transcript/adding.ts'
 import { emptyTranscript } from '../../../src/session/transcript/transcript.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const OPENED: EventBody[] = [
-  { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
+  sessionStarted(),
   { type: 'message_received', messageId: 'm', content: 'go' },
   { type: 'run_started', run: 1, messageId: 'm' },
 ]

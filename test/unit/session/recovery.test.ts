@@ -8,6 +8,7 @@ import type { Resolution } from '../../../src/session/call-facts.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { chooseRecovery, DEFAULT_RECOVERY, nextAttemptAt, problemWith, progressOf } from '../../../src/session/recovery/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const CALL = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }
 const RESOLUTION: Resolution = {
@@ -22,7 +23,7 @@ const RESOLUTION: Resolution = {
   verify: false,
 }
 const OPENED: EventBody[] = [
-  { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
+  sessionStarted(),
   { type: 'message_received', messageId: 'm', content: 'go' },
   { type: 'run_started', run: 1, messageId: 'm' },
   { type: 'turn_started', run: 1, turn: 1, takes: ['m'] },

@@ -12,6 +12,7 @@ import { messagesFor } from '../../../src/session/transcript/model-messages.ts'
 import { addToTranscript } from '../../../src/session/transcript/adding.ts'
 import { emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
 import { requestedCallsOf } from '../../../src/session/fold/turn-calls.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const resolution = (index: number, tool: string, effect: Effect): Resolution => ({
   index,
@@ -39,7 +40,7 @@ const issued = (index: number): EventBody => {
 }
 
 const ASKED: EventBody[] = [
-  { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
+  sessionStarted(),
   { type: 'message_received', messageId: 'm', content: 'go' },
   { type: 'run_started', run: 1, messageId: 'm' },
   { type: 'turn_started', run: 1, turn: 1, takes: ['m'] },

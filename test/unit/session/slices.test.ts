@@ -6,6 +6,7 @@ import { defineSlice } from '../../../src/agent/define-slice.ts'
 import type { EventBody, EventOf, SessionEvent } from '../../../src/session/events.ts'
 import { addToSlices, emptySlices, type SkippedEvent, type SliceRules } from '../../../src/session/slices/slices.ts'
 import { eventfulSessions } from './sound-session.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const numbered = (...bodies: EventBody[]): SessionEvent[] =>
   bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
@@ -43,15 +44,7 @@ const effects = defineSlice({
 const journalOf = (...bodies: EventBody[]): string[] => foldOf([journal], numbered(...bodies)).values.journal as string[]
 
 const usage = { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
-const started: EventBody = {
-  type: 'session_started',
-  sessionId: 's',
-  agent: 'a',
-  context: null,
-  tags: [],
-  executionId: 'e',
-  coreVersion: 2,
-}
+const started: EventBody = sessionStarted({ coreVersion: 2 })
 const said = (messageId: string): EventBody => ({ type: 'message_received', messageId, content: messageId })
 const runs = (run: number, messageId = `q${run}`): EventBody => ({ type: 'run_started', run, messageId })
 const turn = (run: number, nth: number, ...takes: string[]): EventBody => ({ type: 'turn_started', run, turn: nth, takes })

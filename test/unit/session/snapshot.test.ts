@@ -18,6 +18,7 @@ import { lacksCalls, MAX_CALLS, putCallsBack, SNAPSHOT_BYTES, snapshotOf } from 
 import type { SessionState } from '../../../src/session/state.ts'
 import { boundedText, cutText, TEXT_BYTES, textProblem } from '../../../src/session/protocol/texts.ts'
 import { size } from '../../support/sizes.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 /** Text of about `bytes` bytes of JSON, made of a character that has one to six of them. */
 function textOfBytes(bytes: number, character: string): string {
@@ -140,15 +141,7 @@ function* states(large: typeof largeSessions extends fc.Arbitrary<infer T> ? T :
     add({ type: 'turn_started', run: 1, turn, takes: (state?.inbox ?? []).map(({ messageId }) => messageId) })
   const executionId = '01a20170-1111-2222-3333-444444444444'
   const { context, tags, metadata } = large
-  yield add({
-    type: 'session_started',
-    sessionId: 's'.repeat(200),
-    agent: 'a'.repeat(100),
-    context,
-    tags: [tags],
-    executionId,
-    coreVersion: 2,
-  })
+  yield add(sessionStarted({ sessionId: 's'.repeat(200), agent: 'a'.repeat(100), context, tags: [tags], executionId, coreVersion: 2 }))
   const opener = say(0)
   if (opener === undefined) throw new Error('not even one message has room')
   yield add({ type: 'run_started', run: 1, messageId: opener })
@@ -272,15 +265,7 @@ describe('a snapshot', () => {
 })
 
 describe('a session with many waiting messages', () => {
-  const started: EventBody = {
-    type: 'session_started',
-    sessionId: 's',
-    agent: 'a',
-    context: null,
-    tags: [],
-    executionId: 'e',
-    coreVersion: 2,
-  }
+  const started: EventBody = sessionStarted({ coreVersion: 2 })
   const at = (seq: number, body: EventBody): SessionEvent => ({ v: 1, seq, at: seq, ...body }) as SessionEvent
 
   it('a session with many waiting messages has room for 1,900 of them with ids as clients generate them', () => {

@@ -38,6 +38,7 @@ import { answerBuiltIn } from '../../../src/workflows/calls/built-in-call.ts'
 import type { Journal } from '../../../src/workflows/journal.ts'
 import { TOOLS } from './tools.ts'
 import { size } from '../../support/sizes.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 /** A call whose body was entered. A crash must never make it happen twice. */
 export interface Entered {
@@ -1009,7 +1010,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     }
   }
 
-  append({ type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'execution-0', coreVersion: 1 })
+  append(sessionStarted({ executionId: 'execution-0' }))
   for (;;) {
     outside()
     const decision = decide(now(), dueAt(clock))

@@ -12,6 +12,7 @@ import { ofType } from '../../support/events.ts'
 import { FIXED_SESSIONS, metInSessions, type SoundSession, soundSessions } from './sound-session.ts'
 import { messageRowsOf } from '../../../src/client/session/message-rows.ts'
 import { rowsAt } from '../../support/past.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const numbered = (...bodies: EventBody[]): SessionEvent[] =>
   bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
@@ -133,15 +134,7 @@ describe('a target', () => {
     )
   })
 
-  const started: EventBody = {
-    type: 'session_started',
-    sessionId: 's',
-    agent: 'a',
-    context: null,
-    tags: [],
-    executionId: 'e',
-    coreVersion: 2,
-  }
+  const started: EventBody = sessionStarted({ coreVersion: 2 })
   const runs = (...numbers: number[]): EventBody[] =>
     numbers.flatMap((run): EventBody[] => [
       { type: 'message_received', messageId: `q${run}`, content: `q${run}` },
@@ -212,7 +205,7 @@ describe('messages that are answered a second time', () => {
     const received = messages.map((messageId): EventBody => ({ type: 'message_received', messageId, content: 'hi' }))
     const again = { messages: [{ messageId: 'a', seq: 2 }], intent: 1 }
     const events = numbered(
-      { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
+      sessionStarted(),
       ...received.slice(0, 1),
       { type: 'run_started', run: 1, messageId: 'a' },
       { type: 'turn_started', run: 1, turn: 1, takes: ['a'] },

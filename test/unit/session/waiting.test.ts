@@ -10,6 +10,7 @@ import { DEFAULT_RECOVERY } from '../../../src/session/recovery/recovery.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript } from '../../../src/session/transcript/adding.ts'
 import { emptyTranscript } from '../../../src/session/transcript/transcript.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const AT = 1_000
 const APPROVAL = { expiresMs: 500, onExpiry: 'deny' } as const
@@ -33,7 +34,7 @@ function resolution(index: number, effect: Effect, more: Partial<Resolution> = {
 function events(calls: Resolution[], then: EventBody[] = [], limits: RunLimits = { maxTurns: 9 }): SessionEvent[] {
   const use = { type: 'tool_use', id: 'x', name: 'tool', input: {} } as const
   const bodies: EventBody[] = [
-    { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 2 },
+    sessionStarted({ coreVersion: 2 }),
     { type: 'message_received', messageId: 'm', content: 'go' },
     { type: 'run_started', run: 1, messageId: 'm' },
     { type: 'turn_started', run: 1, turn: 1, takes: ['m'] },

@@ -6,10 +6,9 @@ import type { Resolution } from '../../../src/session/call-facts.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { type WaitContext, waitsOf } from '../../../src/session/watching/waits.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
-const IDLE: EventBody[] = [
-  { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
-]
+const IDLE: EventBody[] = [sessionStarted()]
 const MODEL: EventBody[] = [
   ...IDLE,
   { type: 'message_received', messageId: 'm', content: 'go' },

@@ -7,19 +7,9 @@ import { beginFolding, keptStates } from '../../../src/store/write/checkpoints.t
 import { isBreaking } from '../../../src/store/postgres/migrate.ts'
 import { schemaOf } from '../../../src/store/postgres/schema.ts'
 import type { ParsedEntry } from '../../../src/store/write/entries.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
-const state = initialState({
-  v: 1,
-  seq: 1,
-  at: 1_000,
-  type: 'session_started',
-  sessionId: 's',
-  agent: 'a',
-  context: null,
-  tags: [],
-  executionId: 'e',
-  coreVersion: 2,
-})
+const state = initialState({ v: 1, seq: 1, at: 1_000, ...sessionStarted({ coreVersion: 2 }) })
 const { accepted: _, ...slim } = state
 
 const reasonOf = (read: () => unknown): string => {

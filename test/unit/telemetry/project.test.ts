@@ -12,6 +12,7 @@ import type { Span } from '../../../src/telemetry/span.ts'
 import { type TracedPast, trackSessions } from '../../../src/telemetry/tracking.ts'
 import { eventfulSessions, metInSessions } from '../session/sound-session.ts'
 import { size } from '../../support/sizes.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 /** The spans of the events, which are projected one by one. */
 function spansIn(events: readonly SessionEvent[]): Span[] {
@@ -60,15 +61,7 @@ function eventsOf(bodies: readonly (EventBody & { at?: number })[]): SessionEven
   return bodies.map((body, index) => ({ v: 1, seq: index + 1, at: 1_000 * (index + 1), ...body }) as SessionEvent)
 }
 
-const STARTED: EventBody = {
-  type: 'session_started',
-  sessionId: 's',
-  agent: 'support',
-  context: null,
-  tags: [],
-  executionId: 'e',
-  coreVersion: 1,
-}
+const STARTED: EventBody = sessionStarted({ agent: 'support' })
 const CALLER = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 const asked = (messageId = 'm', more: object = {}): EventBody => ({ type: 'message_received', messageId, content: 'Hello', ...more })
 const opened: EventBody = { type: 'run_started', run: 1, messageId: 'm' }

@@ -9,9 +9,10 @@ import { hasOutput, outputSeq, withOutputOf } from '../../../src/ui/outputs.ts'
 import { messagesOfPage, partOf, planPage, type UiPagePlan, type UiPageRequest } from '../../../src/ui/pages.ts'
 import { readBack } from '../../../src/ui/reading-back.ts'
 import { reachesBack, reachesLoaded, resumePoint, startStreaming, type UiCursor, type UiStreamOptions } from '../../../src/ui/streaming.ts'
-import { seededRandom } from '../../retail/random.ts'
+import { seededRandom } from '../../../src/testing/crash/random.ts'
 import { size } from '../../support/sizes.ts'
 import { eventfulSessions, lateOutcomes, type SoundSession, soundSessions } from '../session/sound-session.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const POINTS: ReadonlySet<string> = new Set(['session_started', 'forked', 'rolled_back', 'recovery_started', 'tool_resolved'])
 
@@ -237,7 +238,7 @@ describe('a conversation that is read backwards', () => {
 })
 
 function sessionOf(bodies: readonly object[]): SessionEvent[] {
-  const start = { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 }
+  const start = sessionStarted()
   return [start, ...bodies].map((body, index) => ({ v: 1, seq: index + 1, at: 1, ...body }) as SessionEvent)
 }
 

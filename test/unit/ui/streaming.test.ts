@@ -13,8 +13,9 @@ import { outputSeq, withOutputOf } from '../../../src/ui/outputs.ts'
 import { messagesOfPage, partOf, planPage } from '../../../src/ui/pages.ts'
 import type { LoosePart, UiChunk, UiMessage, UiShow } from '../../../src/ui/protocol.ts'
 import { resumePoint, startStreaming, type UiSentChunk, type UiChunkStream } from '../../../src/ui/streaming.ts'
-import { seededRandom } from '../../retail/random.ts'
+import { seededRandom } from '../../../src/testing/crash/random.ts'
 import { eventfulSessions, type SoundSession, soundSessions } from '../session/sound-session.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const RUNS = { numRuns: 15, endOnFailure: true }
 
@@ -222,7 +223,7 @@ describe('a message that was taken by a turn which was then taken out', () => {
   const add = (body: object): void => void events.push({ v: 1, seq: events.length + 1, at: 1, ...body } as SessionEvent)
   const answer = (turn: number, text: string) =>
     add({ type: 'model_completed', run: 1, turn, attempt: 1, model: 'm', content: [{ type: 'text', text }], usage, calls: [] })
-  add({ type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 })
+  add(sessionStarted())
   add({ type: 'message_received', messageId: 'first', content: 'first' })
   add({ type: 'run_started', run: 1, messageId: 'first' })
   add({ type: 'turn_started', run: 1, turn: 1, takes: ['first'] })
@@ -264,11 +265,11 @@ describe('a message that was taken by a turn which was then taken out', () => {
   })
 })
 
-it('an answer runs again once its session no longer waits for a worker, even if the model has nothing to say', () => {
+it('an answer is shown as running again once its session no longer waits for a worker, even if the model has nothing to say', () => {
   const events: SessionEvent[] = []
   const add = (body: object): void => void events.push({ v: 1, seq: events.length + 1, at: 1, ...body } as SessionEvent)
   const usage = { input_tokens: 1, output_tokens: 1, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
-  add({ type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 })
+  add(sessionStarted())
   add({ type: 'message_received', messageId: 'first', content: 'first' })
   add({ type: 'run_started', run: 1, messageId: 'first' })
   add({ type: 'turn_started', run: 1, turn: 1, takes: ['first'] })
@@ -331,7 +332,7 @@ describe('pages of the history', () => {
   function conversation(runs: number, characters: number): { events: SessionEvent[] } {
     const events: SessionEvent[] = []
     const add = (body: object): void => void events.push({ v: 1, seq: events.length + 1, at: 1, ...body } as SessionEvent)
-    add({ type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 })
+    add(sessionStarted())
     for (let run = 1; run <= runs; run++) {
       add({ type: 'message_received', messageId: `u${run}`, content: `question ${run}` })
       add({ type: 'run_started', run, messageId: `u${run}` })
@@ -347,7 +348,7 @@ describe('pages of the history', () => {
 
 it('the stream of a message that was refused and sent again shows its answer', () => {
   const bodies = [
-    { type: 'session_started', sessionId: 's', agent: 'a', context: null, tags: [], executionId: 'e', coreVersion: 1 },
+    sessionStarted(),
     { type: 'message_rejected', messageId: 'm1', code: 'inbox_full', reason: 'full' },
     { type: 'message_received', messageId: 'm1', content: 'hello' },
     { type: 'run_started', run: 1, messageId: 'm1' },

@@ -5,6 +5,7 @@ import type { Key } from '../../../src/store/filters.ts'
 import type { Span } from '../../../src/telemetry/span.ts'
 import { type ExportNeeds, exportTraces } from '../../../src/worker/orchestrator/telemetry/export-traces.ts'
 import { UnsendableSpans } from '../../../src/worker/orchestrator/telemetry/otlp-traces.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 const BEGINNING: Key = ['0', '', 0]
 
@@ -12,7 +13,7 @@ const BEGINNING: Key = ['0', '', 0]
 function runOf(sessionId: string): SessionEvent[] {
   const usage = { input_tokens: 1, output_tokens: 1 }
   const bodies = [
-    { type: 'session_started', sessionId, agent: 'support', context: {}, tags: [], executionId: 'e', coreVersion: 1 },
+    sessionStarted({ sessionId, agent: 'support', context: {} }),
     { type: 'message_received', messageId: 'm', content: 'Hello' },
     { type: 'run_started', run: 1, messageId: 'm' },
     { type: 'turn_started', run: 1, turn: 1, takes: ['m'] },
@@ -107,7 +108,7 @@ describe('the exporter', () => {
       's1 turn 1',
       's1 invoke_agent support',
     ])
-    expect(warnings).toEqual(['the collector refused spans: they are left out'])
+    expect(warnings).toEqual(['the collector refused spans: they are dropped'])
     await Promise.all([end(), vi.advanceTimersByTimeAsync(5_000)])
   })
 
@@ -131,7 +132,7 @@ describe('the exporter', () => {
     const end = start('a')
     await vi.advanceTimersByTimeAsync(1_000)
     expect(runsIn(sent)).toEqual(['s1'])
-    expect(warnings).toEqual(['no spans can be made from events of this session: they are left out'])
+    expect(warnings).toEqual(['events of this session cannot be converted to spans: they are skipped'])
     await Promise.all([end(), vi.advanceTimersByTimeAsync(5_000)])
   })
 

@@ -4,6 +4,7 @@ import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, EventOf, EventType, SessionEvent } from '../../../src/session/events.ts'
 import type { FailedAttempt } from '../../../src/session/call-facts.ts'
 import { type LineFacts, sessionLine, type SessionLine } from '../../../src/worker/orchestrator/log/session-lines.ts'
+import { sessionStarted } from '../../support/session-started.ts'
 
 /** Contents and results, which belong in no line. */
 const TEXT = 'what was said'
@@ -47,12 +48,7 @@ const RESOLUTION = {
 type Row<T extends EventType> = [body: EventBody & { type: T }, level: string, message: string, fields: object]
 
 const LINES: { [T in EventType]: Row<T> } = {
-  session_started: [
-    { type: 'session_started', sessionId: 's', agent: 'support', context: TEXT, tags: [], executionId: 'e', coreVersion: 1 },
-    'info',
-    'session opened',
-    { agent: 'support' },
-  ],
+  session_started: [sessionStarted({ agent: 'support', context: TEXT }), 'info', 'session opened', { agent: 'support' }],
   session_resumed: [
     { type: 'session_resumed', executionId: 'e2', fromEpoch: 'e', coreVersion: 1 },
     'info',
