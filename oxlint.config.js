@@ -69,7 +69,7 @@ const BOUNDARIES = {
   ui: { values: ['options'], types: [], packages: ['node:*', '@temporalio/*', 'pg', 'zod', 'ai'] },
   service: { values: ['client', 'connect', 'options', 'ui', 'waiting'], types: ['agent', 'store'], packages: ['@temporalio/*', 'pg'] },
   local: { values: ['connect', 'options'], types: [], packages: ['@temporalio/worker', '@temporalio/workflow'] },
-  testing: { values: ['agent', 'connect', 'local', 'worker', 'client', 'models', 'options'], types: ['store'], packages: [] },
+  testing: { values: ['agent', 'connect', 'local', 'worker', 'client', 'models', 'options', 'waiting'], types: ['store'], packages: [] },
   cli: {
     values: ['client', 'connect', 'log', 'options', 'worker', 'local', 'service', 'testing'],
     types: ['agent', 'store'],

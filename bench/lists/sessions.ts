@@ -1,6 +1,7 @@
 // A support desk's sessions, as the events that a workflow would flush: the same ones every time.
 import { nextDigest } from '../../src/session/digest.ts'
 import { callIdOf } from '../../src/session/ids.ts'
+import { seededRandom } from '../../src/testing/crash/random.ts'
 import type { EventBody, LogEntry } from '../../src/session/events.ts'
 import type { Resolution } from '../../src/session/call-facts.ts'
 
@@ -13,20 +14,10 @@ const DAY_MS = 86_400_000
 export const DAYS = 60
 export const BEGIN = Date.UTC(2026, 8, 1)
 
-/** A generator of numbers in [0, 1) (mulberry32): the benchmark's rows are the same on every machine. */
-function randomFrom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
 /** The log of the `nth` session of `count`. */
 export function sessionLog(nth: number, count: number): { id: string; log: LogEntry[] } {
-  const random = randomFrom(nth + 1)
+  // The rows are the same on every machine.
+  const random = seededRandom(nth + 1)
   const id = `session-${String(nth).padStart(6, '0')}`
   const bodies = bodiesOf(id, random)
   let at = BEGIN + Math.round((nth / count) * DAYS * DAY_MS)

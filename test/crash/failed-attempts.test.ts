@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { RunHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { seededRandom } from '../retail/random.ts'
+import { seededRandom } from '../../src/testing/crash/random.ts'
 import type { PlainRow } from '../support/projected.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { seed, size, variants } from '../support/sizes.ts'

@@ -1,6 +1,6 @@
 // Processes are killed at random under many sessions at once: every run ends as it would without kills, and every effect happens once.
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { seededRandom } from '../retail/random.ts'
+import { seededRandom } from '../../src/testing/crash/random.ts'
 import { seed, size } from '../support/sizes.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunHandle } from 'pawl/client'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { seededRandom } from '../retail/random.ts'
+import { seededRandom } from '../../src/testing/crash/random.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { seed, size } from '../support/sizes.ts'
 import { type Plan, type PlannedCall, finalAnswer } from './support/plan.ts'
@@ -51,7 +51,7 @@ async function busy(): Promise<number> {
 }
 
 /** Starts one run after another until it is stopped; returns what each one did and how long it took. */
-async function work(goesOn: () => boolean, planOf: () => Plan): Promise<{ plan: Plan; run: RunHandle; ms: number }[]> {
+async function work(shouldContinue: () => boolean, planOf: () => Plan): Promise<{ plan: Plan; run: RunHandle; ms: number }[]> {
   const runs = []
   do {
     const plan = planOf()
@@ -59,14 +59,14 @@ async function work(goesOn: () => boolean, planOf: () => Plan): Promise<{ plan: 
     const run = await rig.start(plan)
     expect((await run.result({ timeout: 240_000 })).text).toBe(finalAnswer(plan))
     runs.push({ plan, run, ms: performance.now() - startedAt })
-  } while (goesOn())
+  } while (shouldContinue())
   return runs
 }
 
 const once = (): boolean => false
 
-const sessionsAtWork = async (goesOn: () => boolean, planOf: () => Plan) =>
-  (await Promise.all(Array.from({ length: SESSIONS }, () => work(goesOn, planOf)))).flat()
+const sessionsAtWork = async (shouldContinue: () => boolean, planOf: () => Plan) =>
+  (await Promise.all(Array.from({ length: SESSIONS }, () => work(shouldContinue, planOf)))).flat()
 
 const turns = (tools: readonly string[], ms: number): Plan =>
   Array.from({ length: CALLS_IN_RUN }, (_, turn): PlannedCall[] => [{ tool: pick(tools), input: { name: `n${turn}`, ms } }])
@@ -89,9 +89,9 @@ it(`${SESSIONS} sessions (${again}) finish while an executor is killed every sec
   const undisturbed = await sessionsAtWork(once, () => turns(['dawdle'], SHORT_MS))
   const undisturbedMs = middleOf(undisturbed.map(({ ms }) => ms))
   let kills = 0
-  const goesOn = (): boolean => kills < EXECUTOR_KILLS
+  const shouldContinue = (): boolean => kills < EXECUTOR_KILLS
   const killing = (async () => {
-    while (goesOn()) {
+    while (shouldContinue()) {
       await sleep(EVERY_MS)
       // They come less often on a machine that takes longer to start executors, so some executors always serve.
       await workers.serving(2)
@@ -99,7 +99,7 @@ it(`${SESSIONS} sessions (${again}) finish while an executor is killed every sec
       kills += 1
     }
   })()
-  const runs = await sessionsAtWork(goesOn, () => turns(['dawdle', 'put', 'look'], SHORT_MS))
+  const runs = await sessionsAtWork(shouldContinue, () => turns(['dawdle', 'put', 'look'], SHORT_MS))
   await killing
 
   const overMs = []
@@ -131,17 +131,17 @@ it(`${SESSIONS} sessions (${again}) finish while an executor is killed every sec
 
 it(`each body of ${SESSIONS} sessions (${again}) finishes and is reported once while the orchestrator is killed repeatedly`, async () => {
   let kills = 0
-  const goesOn = (): boolean => kills < ORCHESTRATOR_KILLS
+  const shouldContinue = (): boolean => kills < ORCHESTRATOR_KILLS
   const before = workers.events.length
   const since = (name: string): number => workers.events.slice(before).filter(({ event }) => event === name).length
   const killing = (async () => {
-    for (; goesOn(); kills++) {
+    for (; shouldContinue(); kills++) {
       await until(() => since('orchestrator_ready') === kills)
       await sleep(UPTIME_MS)
       process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
     }
   })()
-  const runs = await sessionsAtWork(goesOn, () => turns(['dawdle'], LONG_MS))
+  const runs = await sessionsAtWork(shouldContinue, () => turns(['dawdle'], LONG_MS))
   await killing
 
   let errors = 0

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { SessionHandle, WatchItem } from 'pawl/client'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { seededRandom } from '../retail/random.ts'
+import { seededRandom } from '../../src/testing/crash/random.ts'
 import { seed, size } from '../support/sizes.ts'
 import { type Compiled, compile } from './support/build.ts'
 import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
@@ -76,7 +76,7 @@ async function readAlong(
 }
 
 describe('watchers of sessions', () => {
-  it(`watchers read what is recorded through ${KILLS} kills in mid-answer (seed ${seed}, again with PAWL_SEED)`, async () => {
+  it(`watchers read exactly what is recorded through ${KILLS} kills in the middle of answers (seed ${seed}, again with PAWL_SEED)`, async () => {
     let pieces = 0
     let going = true
     const readers: Promise<{ resets: number; seqs: number[] }>[] = []

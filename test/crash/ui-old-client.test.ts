@@ -3,10 +3,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { seededRandom } from '../retail/random.ts'
+import { seededRandom } from '../../src/testing/crash/random.ts'
 import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
-import { type ChatPages, say, type Shown, SHOWN, shownIn, startChatPages } from './support/chat-pages.ts'
+import { type ChatPages, say, type PageMessage, SHOWN, shownIn, startChatPages } from './support/chat-pages.ts'
 import { speech, type SpeechOrder } from './support/speech.ts'
 
 const TURNS = size(2, 20)
@@ -51,12 +51,12 @@ const RECORDER = `
   new MutationObserver(() => moments.push(${SHOWN})).observe(document, { childList: true, subtree: true, characterData: true })`
 
 /** What the page has shown, moment by moment, since it was loaded or asked. */
-async function momentsOf(page: Page): Promise<Shown[][]> {
+async function momentsOf(page: Page): Promise<PageMessage[][]> {
   return page.evaluate('moments.splice(0)')
 }
 
 /** Each message is there once; an answer consists of the texts of finished turns. */
-function checkMoments(moments: readonly Shown[][], orders: readonly Order[]): void {
+function checkMoments(moments: readonly PageMessage[][], orders: readonly Order[]): void {
   const messages = orders.map((order) => ({
     asked: JSON.stringify(order),
     answers: Array.from({ length: order.turns + 1 }, (_, turns) => whole(order, turns)),
@@ -101,7 +101,7 @@ it(`a page with \`show: 'steps'\` shows finished answers only, each once, also w
   const order = orderOf('steps')
   const page = await here.load(session, { query: { show: 'steps' }, script: RECORDER })
   const warnings = warningsOf(page)
-  const moments: Shown[][] = []
+  const moments: PageMessage[][] = []
   await say(page, JSON.stringify(order))
   await until('the message has arrived', async () => (await here.recorded(session)).length > 0)
   await killInMidAnswer(session, order, async (turn) => {

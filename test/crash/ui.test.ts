@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { PawlChatTransport, type UiMessageChunk } from 'pawl/ui'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { seededRandom } from '../retail/random.ts'
+import { seededRandom } from '../../src/testing/crash/random.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
@@ -70,7 +70,7 @@ describe('the chat page', () => {
     }
   })
 
-  it('the chat page shows at rest what is said in another page', async () => {
+  it('a resting chat page shows what is said in another page', async () => {
     const session = `ui-${randomUUID()}`
     const order: SpeechOrder = { name: 'both', turns: 1, words: 5, everyMs: 5 }
     const [idle, active] = await Promise.all([here.load(session), here.load(session)])

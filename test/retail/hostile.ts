@@ -7,7 +7,7 @@ import type { WireAnswerSpec } from '../support/provider-wires.ts'
 /** The tool that returns content of each kind. */
 export const ATTACHMENT = 'attachment'
 
-/** In content that the strict provider refuses for a reason that is in no documentation. */
+/** Marks content that the strict provider refuses for an undocumented reason. */
 export const REFUSED_MARK = 'REFUSED BY A FILTER'
 
 const TEXTS = ['', ' \n', 'half \ud83d', '\ude80 half', '\u0000', 'a\u2028b', 'x'.repeat(3_000), 'ordinary'] as const

@@ -13,7 +13,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JsonObject } from '../../src/session/json.ts'
 import { KeyReused, type World, createWorld, handle, lookUp, reportOn } from './ledger.ts'
-import { seededRandom } from './random.ts'
+import { seededRandom } from '../../src/testing/crash/random.ts'
 import { readDatabase } from './workload.ts'
 import { WORLD_TOOLS } from './world.ts'
 

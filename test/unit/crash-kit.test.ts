@@ -148,7 +148,7 @@ describe('a disturbed run', () => {
       { where: 'effects', text: '{"cents":100,"refund":7} is missing' },
     ])
     expect(compare(outcome({ effects: ['a', 'b'] }), outcome({ effects: ['b', 'a'] })).differences).toEqual([
-      { where: 'effects', text: 'the same effects in another order' },
+      { where: 'effects', text: 'the same effects in a different order' },
     ])
   })
 

@@ -12,6 +12,7 @@ import { firstDifference, type ConversationOutcome, withoutNames } from './compa
 import type { CrashConversation, CrashStep, CrashTestOptions, CrashWorld } from './types.ts'
 import { until } from './until.ts'
 import { defined } from '../../session/defined.ts'
+import { unlessAborted } from '../../waiting/unless-aborted.ts'
 
 /** How long the side store may take to catch up once the conversation has ended. */
 const STORE_MS = 30_000
@@ -55,7 +56,7 @@ export async function converse(options: TestConversationOptions): Promise<Conver
   const failed: string[] = []
   try {
     for (const [index, step] of options.script.entries()) {
-      const { end, failure } = await stopped(carryOut(step, { pawl, session, send }, over.signal), over.signal)
+      const { end, failure } = await unlessAborted(over.signal, carryOut(step, { pawl, session, send }, over.signal))
       ends.push(end)
       if (failure !== undefined) failed.push(`step ${index + 1} of the script ${failure}`)
     }
@@ -164,11 +165,6 @@ function isAway(error: unknown): boolean {
     if (/\b(UNAVAILABLE|DEADLINE_EXCEEDED|CANCELLED|ECONNREFUSED|ECONNRESET)\b/.test(at.message)) return true
   }
   return false
-}
-
-async function stopped<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const stop = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
-  return Promise.race([work, stop])
 }
 
 /** The session's events with their large values. */

@@ -1,5 +1,5 @@
 // A sample of the boundaries of a crash test, for runs that have no time for all of them.
-import { seededRandom } from '../../retail/random.ts'
+import { seededRandom } from '../../../src/testing/crash/random.ts'
 import type { Boundary } from '../../../src/testing/crash/boundaries.ts'
 
 /** Besides one boundary of each kind, the sample has one in this many of the others. */
