@@ -76,7 +76,7 @@ export function queryCommand(name: string, description: string): Command {
     .description(description)
     .option('--schema <name>', "Postgres schema of the side store (default: 'pawl')")
     .addOption(dataOption())
-    .option('--wide', 'truncate nothing to fit the terminal, and show exact times')
+    .option('--wide', 'do not truncate values to fit the terminal; show exact times')
     .addOption(jsonOption())
 }
 

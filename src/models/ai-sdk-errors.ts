@@ -49,7 +49,7 @@ const WHAT_NEXT: Partial<Record<string, string>> = {
   not_found_error: 'Check the name of the model and the address of the provider.',
   permission_error: 'Check the permissions of the API key.',
   rate_limit_error: 'pawl retries it when the provider allows; if it persists, run fewer sessions at once or request a higher limit.',
-  unsupported: 'Remove what the model cannot do, or use another model.',
+  unsupported: 'Remove what the model does not support, or use another model.',
 }
 
 const BY_STATUS: Record<number, Code> = {

@@ -80,7 +80,7 @@ export const PRIORITY = {
   priority: z
     .strictObject({
       priorityKey: z.int().min(1).max(2_147_483_647).optional().describe('Smaller numbers come first. Default 3.'),
-      fairnessKey: z.string().max(64).optional().describe('Keys share the workers by their weights. Default: none.'),
+      fairnessKey: z.string().max(64).optional().describe('Keys share the workers in proportion to their weights. Default: none.'),
       fairnessWeight: z.number().min(0.001).max(1_000).optional().describe("The key's share. Default 1."),
     })
     .optional()

@@ -43,7 +43,7 @@ export function supportedMembers(name: string, tool: unknown): AiSdkToolMembers 
       `has ${listener}, which pawl does not call: a model call may be repeated after a crash. Pass { ...${name}, ${listener}: undefined }, and read the session's stream instead.`,
     )
   if (tool.experimental_toolCaller !== undefined)
-    throw refuse('calls other tools by itself (experimental_toolCaller), past their effects. Let the model call them.')
+    throw refuse('calls other tools itself (experimental_toolCaller), bypassing their effects. Let the model call them.')
   warnOfUnsent(name, tool)
   return tool
 }
@@ -52,7 +52,7 @@ export function supportedMembers(name: string, tool: unknown): AiSdkToolMembers 
 function warnOfUnsent(name: string, tool: Record<string, unknown>): void {
   const unsent = Object.keys(tool).filter((member) => !SUPPORTED.has(member) && tool[member] !== undefined && tool[member] !== false)
   if (unsent.length === 0) return
-  const text = `pawl: Tool "${name}": pawl does not support ${unsent.join(', ')} of AI SDK tools, and works without.`
+  const text = `pawl: Tool "${name}": pawl ignores ${unsent.join(', ')}, which it does not support in AI SDK tools.`
   process.emitWarning(text, { type: 'PawlWarning', code: 'PAWL_AI_SDK_TOOL' })
 }
 

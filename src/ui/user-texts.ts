@@ -8,7 +8,7 @@ const CHANGED = 'This has changed since you opened it. Reload the conversation, 
 const LIMIT = 'This conversation has reached its limit.'
 const TOO_LARGE = 'Your message is too large. Shorten it, or send fewer images.'
 const ADDRESS = 'The address of this conversation is not valid. Check the link, or start a new conversation.'
-const NOT_SENT = 'Your message has something that cannot be sent. Change it, and try again.'
+const NOT_SENT = 'Your message contains something that cannot be sent. Change it, and try again.'
 const NOT_UNDERSTOOD = 'The server did not understand this request. Reload the page, and try again.'
 const INCOMPLETE = 'The answer could not be completed.'
 

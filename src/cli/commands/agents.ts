@@ -38,7 +38,7 @@ const AGENTS: Column<KnownAgent>[] = [
 export function agentsCommand(): Command {
   return aboutDeployment(
     new Command('agents').description(
-      'list the workers of the task queue, and the agents that have sessions with whether each was served in the last hour',
+      'list the workers of the task queue, and the agents that have sessions, with whether each was served in the last hour',
     ),
   )
     .addOption(jsonOption())

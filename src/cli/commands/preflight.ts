@@ -115,7 +115,9 @@ function linesOfStore(store: StoreCheck | undefined): string[] {
       ? [`${paint('yellow', 'store')}    "${schema}" lacks ${missing.join(', ')}: run \`${SUGGESTIONS.migrate()}\` with this build first`]
       : []),
     ...(tooNew.length > 0
-      ? [`${paint('red', 'store')}    "${schema}" has ${tooNew.join(', ')} of a newer release: workers of this build would not write to it`]
+      ? [
+          `${paint('red', 'store')}    "${schema}" has ${tooNew.join(', ')} from a newer release: workers of this build would not write to it`,
+        ]
       : []),
   ]
 }

@@ -40,7 +40,7 @@ async function recover(session: string | undefined, options: RecoverCommandOptio
   if (bulk !== undefined) {
     throw new CliError(
       'invalid_usage',
-      `${bulk} is for recovering in bulk, but the command names a session. Omit one of them. \`${SUGGESTIONS.statusOf(session)}\` says what is possible.`,
+      `${bulk} applies only to recovery in bulk, but the command names a session. Omit one of them. \`${SUGGESTIONS.statusOf(session)}\` says what is possible.`,
     )
   }
   const { strategy, keep, skip, redo, force, by, reason } = options

@@ -92,7 +92,7 @@ const TOO_DEEP = `They are nested deeper than ${MAX_DEPTH} levels, and were not 
 function callsMissing(): ModelError {
   return new ModelError(
     'calls_missing',
-    'The model’s answer announces calls and has none. pawl asks once more; if that does not help, check whether the provider, or a proxy in front of it, drops calls.',
+    'The model’s answer announces calls but contains none. pawl asks once more; if that does not help, check whether the provider, or a proxy in front of it, drops calls.',
     { retryable: true, fallback: true },
   )
 }

@@ -123,7 +123,7 @@ export const LIST_ROUTES = [
     method: 'get',
     path: '/v1/failures',
     operation: 'getFailures',
-    summary: 'Statistics of failures; by default of the last 24 hours.',
+    summary: 'Failure statistics; by default for the last 24 hours.',
     tag: 'lists',
     scope: 'read',
     query: z.strictObject({ agent, ...SPAN }),

@@ -119,7 +119,7 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
       return await withClient((client) => transact(client, work, { ...manner, prepare }))
     } catch (error) {
       if (!prepare || !isUnprepared(error)) throw error
-      if (isPreparing) logger?.debug({ err: error }, 'statements are not prepared any more, because connections lose them')
+      if (isPreparing) logger?.debug({ err: error }, 'statements are no longer prepared, because connections lose them')
       isPreparing = false
       return withClient((client) => transact(client, work, manner))
     }

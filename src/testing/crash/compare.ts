@@ -84,7 +84,7 @@ function effectDifferences(baseline: readonly Json[], other: readonly Json[]): D
     ([text, times]) => `${text} is missing${timesIn(other, text) > 0 || times > 1 ? ` (${times} of them)` : ''}`,
   )
   const texts = [...more, ...less]
-  if (texts.length === 0 && firstDifference([...baseline], [...other]) !== undefined) texts.push('the same effects in another order')
+  if (texts.length === 0 && firstDifference([...baseline], [...other]) !== undefined) texts.push('the same effects in a different order')
   return texts.map((text) => ({ where: 'effects', text }))
 }
 

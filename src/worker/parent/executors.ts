@@ -265,7 +265,7 @@ const stopping = (): WorkerError => new WorkerError('worker_stopping', 'The work
 
 function diesLoading({ module, memoryMb }: ExecutorsOptions, times: number, signal: string): WorkerError {
   const advice = memoryMb === undefined ? '' : ` It may need more than the ${memoryMb} MB of executorMemory.`
-  const text = `${basename(module)} took its process down (${signal}) while it loaded, ${times} times in a row. See its error output.${advice}`
+  const text = `${basename(module)} crashed its process (${signal}) while loading, ${times} times in a row. See its error output.${advice}`
   return new WorkerError('module_dies', text)
 }
 

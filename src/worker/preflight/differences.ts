@@ -41,7 +41,7 @@ function problemIn(error: Error, history: History, reached: number): PreflightPr
   const place = historyEvent === undefined ? later : `at history event ${nameOf(Number(historyEvent), history)}`
   return {
     code: 'other_commands',
-    message: `The workflow code does something else ${place}: ${said}.`,
+    message: `The workflow code behaves differently ${place}: ${said}.`,
     ...(historyEvent !== undefined && { historyEvent: Number(historyEvent) }),
   }
 }

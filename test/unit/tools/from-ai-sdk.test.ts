@@ -349,8 +349,8 @@ describe.each([
     one(ai.tool({ ...tool, strict: true, providerOptions: { openai: { a: 1 } } }))
     one({ ...tool, ofTheFuture: 1 })
     expect(emitted).toEqual([
-      'pawl: Tool "it": pawl does not support strict, providerOptions of AI SDK tools, and works without.',
-      'pawl: Tool "it": pawl does not support ofTheFuture of AI SDK tools, and works without.',
+      'pawl: Tool "it": pawl ignores strict, providerOptions, which it does not support in AI SDK tools.',
+      'pawl: Tool "it": pawl ignores ofTheFuture, which it does not support in AI SDK tools.',
     ])
   })
 
@@ -438,13 +438,13 @@ describe('what toModelOutput returns', () => {
     expect(ctx.seen.warnings).toHaveLength(JSON.stringify(block).includes('Left out') ? 1 : 0)
   })
 
-  it('what toModelOutput returns is made of the call, its arguments and its result', async () => {
+  it('toModelOutput receives the call, its arguments and its result', async () => {
     expect(await shown((all) => ({ type: 'json', value: all }), { id: 7 })).toBe(
       '{"toolCallId":"s-1:t_1_2_0","input":{"a":1},"output":{"id":7}}',
     )
   })
 
-  it('what toModelOutput returns for its provider is not sent, which a warning says', async () => {
+  it('provider options that toModelOutput returns are not sent, and a warning says so', async () => {
     const ctx = contextFor()
     expect(await shown(() => ({ type: 'text', value: 'a', providerOptions: { anthropic: {} } }), 'out', ctx)).toBe('a')
     expect(ctx.seen.warnings).toEqual(['pawl does not send the providerOptions that toModelOutput returned'])

@@ -32,7 +32,7 @@ describe('a text for users', () => {
       'The address of this conversation is not valid. Check the link, or start a new conversation.',
     )
     expect(refused('invalid_input', 400, 'body.messages.0.parts.1')).toBe(
-      'Your message has something that cannot be sent. Change it, and try again.',
+      'Your message contains something that cannot be sent. Change it, and try again.',
     )
     expect(refused('invalid_input', 400, 'query.limit')).toContain('Reload the page')
     expect(refusalText('session_not_found', 404)).toContain('start a new conversation')

@@ -62,7 +62,7 @@ export async function releaseOrphans(
   } catch (err) {
     // The attempt was answered, or the session has closed. In any other case, the heartbeat timeout ends the attempt.
     if (!(err instanceof ActivityNotFoundError))
-      logger.debug({ err, session: sessionIdOf(workflowId) }, 'attempts that no process has could not be looked up')
+      logger.debug({ err, session: sessionIdOf(workflowId) }, 'could not look up attempts that no process holds')
   }
 }
 

@@ -54,7 +54,7 @@ export function exportTraces(needs: ExportNeeds): () => Promise<void> {
 
   function newTracking(): SessionTracker {
     const onUnreadable = (session: string, err: unknown): void => {
-      logger.warn({ session, err }, 'no spans can be made from events of this session: they are left out')
+      logger.warn({ session, err }, 'events of this session cannot be converted to spans: they are skipped')
     }
     return trackSessions(pastIn(store), { ...settings, onUnreadable })
   }
@@ -113,7 +113,7 @@ export function exportTraces(needs: ExportNeeds): () => Promise<void> {
         if (isClosing) return
         // The tracked state is ahead of the position from which the export continues.
         tracking = newTracking()
-        if (failures === 0) logger.warn({ err }, 'traces could not be exported: pawl retries, and leaves nothing out')
+        if (failures === 0) logger.warn({ err }, 'traces could not be exported: pawl retries, and no spans are lost')
         failures += 1
         await waits.atLeast(Math.min(RETRY_MS.first * 2 ** (failures - 1), RETRY_MS.last))
         continue
@@ -158,7 +158,7 @@ async function deliver(
       } else refused = { spans: (refused?.spans ?? 0) + batch.length, err }
     }
   }
-  if (refused) logger.warn(refused, 'the collector refused spans: they are left out')
+  if (refused) logger.warn(refused, 'the collector refused spans: they are dropped')
 }
 
 /** Waits that end early. */
