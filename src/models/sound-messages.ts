@@ -13,11 +13,10 @@ import {
   type ToolResultBlock,
   type UserBlock,
 } from '../session/content.ts'
-import { isObject, type Json } from '../session/json.ts'
+import { isObject, type Json, type JsonObject } from '../session/json.ts'
 import { beginningOf } from '../session/beginning.ts'
 import { systemNote } from '../session/transcript/system-note.ts'
 import { wellFormed } from '../session/well-formed.ts'
-import { argumentsObject } from './arguments-object.ts'
 import type { ImageLimits } from './image-limits.ts'
 import { soundImages } from './sound-images.ts'
 import type { SoundAnswerBlock, SoundMessage, UserMessage } from './sound-types.ts'
@@ -141,6 +140,12 @@ function answerBlock(block: AssistantBlock, { keepsThinking }: SoundOptions): So
     default:
       return []
   }
+}
+
+/** Providers accept only objects. Wraps other arguments as Anthropic's documentation recommends. */
+function argumentsObject(input: Json): JsonObject {
+  if (isObject(input)) return input
+  return { INVALID_JSON: typeof input === 'string' ? input : JSON.stringify(input) }
 }
 
 function withSoundMetadata<B extends AssistantBlock>(block: B): B {

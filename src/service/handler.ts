@@ -227,13 +227,7 @@ export function createHandler(given: HandlerOptions): Handler {
   app.notFound((context) =>
     answering(context.req.raw, async () => {
       await admit(context.req.raw)
-      const { pathname } = new URL(context.req.url)
-      const where = `the routes begin with ${basePath}/v1/, and ${basePath}/openapi.json lists them`
-      throw new ServiceError(
-        'route_not_found',
-        404,
-        `The handler has no route ${pathname}: ${where}. If it is mounted elsewhere, set basePath.`,
-      )
+      return refuseRoute(context.req.url, basePath)
     }),
   )
   app.onError((error, context) => answering(context.req.raw, () => Promise.reject(error)))
@@ -301,6 +295,16 @@ function methodsByPath(): Map<string, string[]> {
 function refuseMethod(methods: readonly string[]): never {
   const allow = methods.join(', ')
   throw new ServiceError('method_not_allowed', 405, `This path accepts only ${allow}.`, { headers: { allow } })
+}
+
+function refuseRoute(url: string, basePath: string): never {
+  const { pathname } = new URL(url)
+  const where = `the routes begin with ${basePath}/v1/, and ${basePath}/openapi.json lists them`
+  throw new ServiceError(
+    'route_not_found',
+    404,
+    `The handler has no route ${pathname}: ${where}. If it is mounted elsewhere, set basePath.`,
+  )
 }
 
 function json(value: unknown, status: number): Response {

@@ -63,16 +63,9 @@ export async function askUntilAnswered<R extends Result, E>(
       result = answerIn(how === 'until_served' ? await servedInTime(asked, serving, agent) : await asked)
     } catch (error) {
       waits.endOfModel()
-      const lost = whyLost(error)
-      if (lost.how === 'cancelled') return { end: 'stopped' }
-      if (lost.how === 'not_begun') {
-        how = 'until_served'
-        continue
-      }
-      attempts.lost(lost, { maxFailures: MAX_DEATHS - 1 })
-      const givenUp = attempts.givenUp()
-      if (givenUp !== undefined) return { end: 'failed', code: 'worker_died', reason: `The ${what} ${givenUp}.` }
-      if (attempts.used.failures >= MAX_DEATHS) return { end: 'failed', code: 'model_call_failed', reason: lost.message, transient: true }
+      const end = endOfLost(error, what, attempts)
+      if (end === 'not_begun') how = 'until_served'
+      else if (end) return end
       continue
     }
     if ('isConfirmed' in result) journal.isUnconfirmed = false
@@ -143,6 +136,18 @@ export async function askUntilAnswered<R extends Result, E>(
       }
     }
   }
+}
+
+/** Counts an attempt without a result. Returns why the step ends, or that no worker has begun it; undefined: another attempt follows. */
+function endOfLost(error: unknown, what: string, attempts: Attempts): UnansweredEnd | 'not_begun' | undefined {
+  const lost = whyLost(error)
+  if (lost.how === 'cancelled') return { end: 'stopped' }
+  if (lost.how === 'not_begun') return 'not_begun'
+  attempts.lost(lost, { maxFailures: MAX_DEATHS - 1 })
+  const givenUp = attempts.givenUp()
+  if (givenUp !== undefined) return { end: 'failed', code: 'worker_died', reason: `The ${what} ${givenUp}.` }
+  if (attempts.used.failures >= MAX_DEATHS) return { end: 'failed', code: 'model_call_failed', reason: lost.message, transient: true }
+  return undefined
 }
 
 function inputOf({ journal }: Session, run: RunState, { used }: Attempts, isUntilServed: boolean): AskModelInput {
