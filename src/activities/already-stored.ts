@@ -22,7 +22,7 @@ const ofCall =
   (event, { callId }) =>
     event.type === type && 'callId' in event && event.callId === callId && more(event)
 
-/** By name of update: whether an event is the one that the update makes. Other updates may be repeated. */
+/** For each update: whether an event is the one that the update makes. Updates that are not listed may be repeated. */
 const MADE_BY: Readonly<Record<string, IsOf>> = {
   [UPDATES.rollback]: (event, { target }) =>
     event.type === 'rolled_back' && !event.keepsRun && !event.again && isSame(event.target, targetIn(target)),

@@ -21,17 +21,11 @@ export interface Earlier {
   uncounted?: true
 }
 
-export interface CountedAttempt {
-  attempt: AttemptSoFar
-  /** Whether too many attempts died with their worker. */
-  isGivenUp: boolean
-}
-
-/** Counts the attempt of the activity `info`. */
+/** Counts the attempt of the activity `info`. `isGivenUp`: whether too many attempts died with their worker. */
 export function countAttempt(
   info: { attempt: number; heartbeatDetails: unknown },
   { prior = noAttempts(), progress, uncounted }: Earlier,
-): CountedAttempt {
+): { attempt: AttemptSoFar; isGivenUp: boolean } {
   const before = prior.attempts
   const { report: last } = readReport(info.heartbeatDetails)
   const failed = [...(last?.failed ?? [])]

@@ -20,7 +20,7 @@ const RETRY_MS = 250
 const READ_MS = 3_000
 
 /** Access to the large values in the store, and to the keys of pruned effects. */
-export function blobShelf(
+export function blobStore(
   { blobs, completedKey }: Pick<Store, 'blobs' | 'completedKey'>,
   logger: Logger,
 ): ValueStore & { earlierKey: EarlierKeys } {

@@ -12,7 +12,7 @@ import type { Activity } from './answered.ts'
 const MAX_ANSWERS_BYTES = 1_500_000
 
 /** Activities whose end is not stored. Those scheduled after `since` are not stored at all. */
-interface Unstored {
+interface UnstoredActivities {
   activities: readonly Activity[]
   since: number
 }
@@ -32,12 +32,12 @@ interface TurnOf {
  */
 export function lostWith(
   received: readonly PlacedRequest[],
-  { activities, since }: Unstored,
+  { activities, since }: UnstoredActivities,
   answers: readonly PriorAnswer[],
   state: SessionState | null | undefined,
 ): string | undefined {
   const scheduled = activities.filter(({ at }) => at > since)
-  if (scheduled.some(({ name }) => name === 'loadFork')) return 'events of the session that it forked'
+  if (scheduled.some(({ name }) => name === 'loadFork')) return 'events of the session that it was forked from'
   if (jsonBytes(answers) > MAX_ANSWERS_BYTES) return 'results of calls that are too large to pass on'
   const calls = scheduled.filter(({ name }) => name === 'executeTool')
   const isNew = ({ input }: Activity): boolean => answers.some((one) => one.of === 'model' && isSameTurn(one, input as ExecuteToolInput))

@@ -5,8 +5,17 @@ import { defined } from '../session/defined.ts'
 import { callIdOf } from '../session/ids.ts'
 import { currentSession } from './current-session.ts'
 import { isForeignPast } from '../store/errors.ts'
-import { type JobInput, type JobKind, type JobOrder, type JobResult, type JobSubject, lostIn, type Ticket } from '../calls/jobs.ts'
-import { type CountedAttempt, countAttempt, type Earlier, reportOf } from './attempt.ts'
+import {
+  type AttemptSoFar,
+  type JobInput,
+  type JobKind,
+  type JobOrder,
+  type JobResult,
+  type JobSubject,
+  lostIn,
+  type Ticket,
+} from '../calls/jobs.ts'
+import { countAttempt, type Earlier, reportOf } from './attempt.ts'
 import type {
   AskModelInput,
   CallModelInput,
@@ -31,7 +40,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
   function orderOf<K extends JobKind>(
     kind: K,
     input: JobInput<K>,
-    attempt: CountedAttempt['attempt'],
+    attempt: AttemptSoFar,
     about: Pick<Ticket, 'subject' | 'once'>,
   ): JobOrder<K> {
     return { kind, input, attempt, ticket: { ...currentTicket(), report: reportOf(attempt, worker), ...about } }
@@ -136,7 +145,7 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
   }
 }
 
-function givenUp(what: string, attempt: CountedAttempt['attempt']) {
+function givenUp(what: string, attempt: AttemptSoFar) {
   const reason = `Too many executors died during ${what}.`
   return { kind: 'failed', code: 'worker_died', reason, ...lostIn(attempt) } as const
 }
@@ -169,12 +178,12 @@ function noExecutor(worker: string): ApplicationFailure {
   })
 }
 
-function count(earlier: Earlier): CountedAttempt {
+function count(earlier: Earlier) {
   return countAttempt(Context.current().info, earlier)
 }
 
 /** The attempt of an activity that only asks a question: these are not counted. After a death, Temporal repeats it, or for `verify` the workflow does. */
-function uncounted(): CountedAttempt['attempt'] {
+function uncounted(): AttemptSoFar {
   return { number: 1, failed: [], failures: 0 }
 }
 

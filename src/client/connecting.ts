@@ -1,7 +1,7 @@
 // Opens the connection to Temporal that a client's options name.
 import { Client, Connection } from '@temporalio/client'
 import { absoluteConverter } from '../connect/data-converter.ts'
-import { connectClient, resolveNamespace, resolveTemporal, type TemporalAddress } from '../connect/temporal.ts'
+import { connectClient, configuredNamespace, configuredTemporal, type TemporalAddress } from '../connect/temporal.ts'
 import { reportIfSlow } from '../connect/waits.ts'
 import type { ConnectOptions } from './connect-options.ts'
 import { defined } from '../session/defined.ts'
@@ -14,8 +14,8 @@ export function namesTemporal({ temporal }: ConnectOptions): boolean {
 /** The namespace that the options name. */
 export function namespaceOf({ temporal = {}, namespace }: ConnectOptions, found?: TemporalAddress): string {
   if (temporal instanceof Client) return temporal.options.namespace
-  if (temporal instanceof Connection) return namespace ?? resolveNamespace()
-  return namespace ?? temporal.namespace ?? found?.namespace ?? resolveNamespace()
+  if (temporal instanceof Connection) return namespace ?? configuredNamespace()
+  return namespace ?? temporal.namespace ?? found?.namespace ?? configuredNamespace()
 }
 
 /** The client, and a function that closes its connection if we opened it. `found`: the address of a `pawl dev`. */
@@ -27,12 +27,12 @@ export async function temporalClient(
   const nothing = async (): Promise<void> => undefined
   if (temporal instanceof Client) return { client: temporal, close: nothing }
   if (temporal instanceof Connection) {
-    const namespace = options.namespace ?? resolveNamespace()
+    const namespace = options.namespace ?? configuredNamespace()
     return {
       client: new Client({ connection: temporal, namespace, ...(dataConverter && { dataConverter: absoluteConverter(dataConverter) }) }),
       close: nothing,
     }
   }
   const where = { ...found, ...temporal, ...defined({ namespace: options.namespace }) }
-  return reportIfSlow(onWait, `Temporal at ${resolveTemporal(where).address}`, connectClient(where, dataConverter))
+  return reportIfSlow(onWait, `Temporal at ${configuredTemporal(where).address}`, connectClient(where, dataConverter))
 }

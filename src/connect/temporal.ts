@@ -15,7 +15,7 @@ import { SUGGESTIONS } from '../session/suggestions.ts'
 export type { TemporalAddress } from './temporal-address.ts'
 
 /** A complete address. */
-export interface ResolvedTemporal extends TemporalAddress {
+export interface ConfiguredTemporal extends TemporalAddress {
   address: string
   namespace: string
   metadata?: Record<string, string>
@@ -26,8 +26,8 @@ const REASON_TIMEOUT_MS = 2_000
 const REASON_CALLS = 5
 
 /** Where Temporal is, from all sources; namespace `default` if none names one. @throws ConnectError `not_configured`. */
-export function resolveTemporal(temporal: TemporalAddress = {}): ResolvedTemporal {
-  const { address: known, namespace, tls, apiKey, metadata } = configured()
+export function configuredTemporal(temporal: TemporalAddress = {}): ConfiguredTemporal {
+  const { address: known, namespace, tls, apiKey, metadata } = fromEnvironment()
   // Compose files and shells leave empty variables behind.
   const address = temporal.address || known
   if (!address) throw notConfigured()
@@ -35,13 +35,13 @@ export function resolveTemporal(temporal: TemporalAddress = {}): ResolvedTempora
 }
 
 /** The namespace, from all sources, for a connection that already exists. */
-export function resolveNamespace(): string {
-  return configured().namespace ?? 'default'
+export function configuredNamespace(): string {
+  return fromEnvironment().namespace ?? 'default'
 }
 
-function configured(): Partial<ResolvedTemporal> {
+function fromEnvironment(): Partial<ConfiguredTemporal> {
   const { connectionOptions, namespace } = loadClientConnectConfig()
-  return { ...(connectionOptions as Partial<ResolvedTemporal>), ...defined({ namespace }) }
+  return { ...(connectionOptions as Partial<ConfiguredTemporal>), ...defined({ namespace }) }
 }
 
 /** Variables that say how to connect but not where. */
@@ -63,7 +63,7 @@ export async function connectClient(
   temporal: TemporalAddress,
   dataConverter?: DataConverter,
 ): Promise<{ client: Client; connection: Connection; close(): Promise<void> }> {
-  const { namespace, ...where } = resolveTemporal(temporal)
+  const { namespace, ...where } = configuredTemporal(temporal)
   try {
     const connection = await Connection.connect({
       ...where,
@@ -85,7 +85,7 @@ export async function connectClient(
  * reason. A server that refuses a TLS 1.3 client gives its reason after the handshake and then closes the connection. That answer may be
  * lost, so this makes several calls.
  */
-export async function whyNoTemporal(where: Omit<ResolvedTemporal, 'namespace'>, cause: unknown): Promise<ConnectError> {
+export async function whyNoTemporal(where: Omit<ConfiguredTemporal, 'namespace'>, cause: unknown): Promise<ConnectError> {
   let reason = cause
   for (let calls = where.tls ? REASON_CALLS : 1; calls > 0 && tlsRefusal(reason) === undefined; calls--) {
     reason = (await failureOfCall(where).catch(() => undefined)) ?? reason
@@ -93,7 +93,7 @@ export async function whyNoTemporal(where: Omit<ResolvedTemporal, 'namespace'>, 
   return noTemporal(where.address, reason)
 }
 
-async function failureOfCall(where: Omit<ResolvedTemporal, 'namespace'>): Promise<unknown> {
+async function failureOfCall(where: Omit<ConfiguredTemporal, 'namespace'>): Promise<unknown> {
   const connection = Connection.lazy({ ...where, interceptors: [] })
   try {
     await connection.withDeadline(Date.now() + REASON_TIMEOUT_MS, () => connection.workflowService.getSystemInfo({}))

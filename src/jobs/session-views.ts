@@ -42,7 +42,7 @@ export interface SessionViews {
    * Folds a cached session whose agent has slices up to the target: the next job may be far off. @throws StaleWatermark,
    * ArchiveUnavailable.
    */
-  keepUp(target: ReadTarget): Promise<void>
+  catchUp(target: ReadTarget): Promise<void>
 }
 
 const START: Watermark = { seq: 0, digest: '' }
@@ -129,7 +129,7 @@ export function sessionViews({ read, values, slicesOf, hasHooks, onSnapshots, lo
   const keyOf = ({ sessionId, epoch }: ReadTarget): string => `${sessionId}\n${epoch}`
 
   return {
-    keepUp(target) {
+    catchUp(target) {
       const key = keyOf(target)
       return inTurn(key, async () => {
         const had = kept.peek(key)

@@ -71,7 +71,7 @@ export interface RunState {
   /** Calls of the newest answer, kept until the next one because a recovery may make them again. */
   calls: CallState[]
   /** Calls of the turn that did not fit into `calls`, because a snapshot is bounded. The events have them. */
-  leftOut?: LeftOutCall[]
+  leftOut?: (Pick<CallState, 'callId' | 'status'> & Pick<Resolution, 'tool' | 'inputDigest'>)[]
   /** Why the model last stopped. */
   stopReason?: StopReason
   /** Answers in a row that should have been the run's output but were not. `problem`: the newest one's; `refused`: the model refused. */
@@ -121,9 +121,6 @@ export interface RunState {
   /** Id of the transcript's last message before the newest answer. */
   beforeAnswer?: string
 }
-
-/** A reference to a call that a bounded state leaves out. */
-export type LeftOutCall = Pick<CallState, 'callId' | 'status'> & Pick<Resolution, 'tool' | 'inputDigest'>
 
 /** An accepted message. Its content and metadata are in its `message_received`. */
 export interface QueuedMessage {

@@ -190,8 +190,8 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
 
 async function runCalls(session: Session, run: RunState, calls: readonly CallState[], rides: readonly Ride[] = []): Promise<void> {
   const { journal, flushing, serving, pacing, alarms, late, waits, inherited } = session
-  const turn = { journal, flushing, serving, pacing, run, alarms, late, waits, inherited }
-  await Promise.all(calls.map((call) => runToolCall(turn, call, rideOf(call, rides)?.result)))
+  const needs = { journal, flushing, serving, pacing, run, alarms, late, waits, inherited }
+  await Promise.all(calls.map((call) => runToolCall(needs, call, rideOf(call, rides)?.result)))
 }
 
 /** Records the reads that ran as part of the model call. Reads without a result are repeated as activities. */

@@ -52,7 +52,7 @@ import { opened, ready } from './opening/when-open.ts'
 import { startOpening } from './opening/loading.ts'
 import { startPacing } from './pacing.ts'
 import { hasCaughtUp, hasRunInProgress, type Session, stopDetails, untilReleased } from './session-parts.ts'
-import { answer, approve, checkAnswerRequest, checkDecision, checkResolution, deny, resolve } from './calls/approvals.ts'
+import { answer, approve, checkAnswerRequest, checkDecision, checkResolveRequest, deny, resolve } from './calls/approvals.ts'
 import { carryOutOnce, type UpdateAction, carryOutPassedOn, requestsFinished, type Updates } from './requests/passed-on.ts'
 import { pause, unpause } from './requests/pausing.ts'
 import { raise } from './requests/raising.ts'
@@ -163,7 +163,7 @@ function acceptUpdates(execution: CurrentExecution): Updates {
   onUpdate(forkUpdate, forkPoint)
   onUpdate(approveUpdate, approve, (request) => checkDecision(ready(execution), request, Date.now()))
   onUpdate(denyUpdate, deny, (request) => checkDecision(ready(execution), request, Date.now()))
-  onUpdate(resolveUpdate, resolve, (request) => checkResolution(ready(execution), request))
+  onUpdate(resolveUpdate, resolve, (request) => checkResolveRequest(ready(execution), request))
   onUpdate(answerUpdate, answer, (request) => checkAnswerRequest(ready(execution), request))
   onUpdate(pauseUpdate, pause)
   onUpdate(unpauseUpdate, unpause)

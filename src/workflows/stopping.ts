@@ -14,7 +14,7 @@ export interface Stopping {
   isComing(): boolean
   /** Stops the current step, or the next one before it begins. */
   request(stop: Stop): void
-  /** The same, once `isDue`, unless the run ends before. */
+  /** Like `request`, but waits for `isDue`; does nothing if the run ends first. */
   requestOnce(isDue: () => boolean, stop: Stop): void
   /** Runs one step. Returns why it was stopped, or undefined if it was not. */
   step(body: () => Promise<void>): Promise<Stop | undefined>

@@ -57,7 +57,7 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
           : []),
       ]
     case 'tool_resolved':
-      return [note(`  ? ${event.tool}: ${resolutionText(event)}`)]
+      return [note(`  ? ${event.tool}: ${outcomeText(event)}`)]
     case 'approval_requested':
       return [
         problem(
@@ -84,7 +84,7 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
       return [note(`(session unpaused${byWhom(event.by)})`)]
     case 'budget_warning': {
       const amount = (value: number): string => (event.unit === 'usd' ? `${value} USD` : counted(value, 'token'))
-      return [note(`(${amount(event.spent)} of ${amount(event.limit)} are spent, of the budget of the ${event.scope})`)]
+      return [note(`(spent ${amount(event.spent)} of the ${event.scope}'s budget of ${amount(event.limit)})`)]
     }
     case 'budget_raised':
       return [note(`(budget of the ${event.scope} raised${byWhom(event.by)})`)]
@@ -247,7 +247,7 @@ function resultText(result: ResultContent | Json): string {
   return typeof result === 'string' ? result : JSON.stringify(result)
 }
 
-function resolutionText({ by, happened, decision, decidedBy }: EventOf<'tool_resolved'>): string {
+function outcomeText({ by, happened, decision, decidedBy }: EventOf<'tool_resolved'>): string {
   if (decision === 'retry') return `outcome unknown; executed again${byWhom(decidedBy)}`
   if (decision === 'skip') return `outcome unknown; not repeated${byWhom(decidedBy)}`
   const outcome = happened ? 'it happened' : 'it did not happen'

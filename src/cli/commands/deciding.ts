@@ -131,9 +131,9 @@ const resolve = callCommand<ResolveFlags>({
     option('--skip', 'the outcome is not known; tell the model, and do not repeat the call'),
     noteOption('the reason; recorded'),
   ],
-  check: resolutionOf,
+  check: reportedOutcome,
   async decide(session, callId, options) {
-    const { resolution, says } = resolutionOf(options)
+    const { resolution, says } = reportedOutcome(options)
     await session.resolve(callId, resolution, saidBy(options))
     return { event: 'resolved', resolution, text: `${callId} is resolved: ${says}` }
   },
@@ -149,7 +149,7 @@ function resultOf(text: string): Json {
   return result
 }
 
-function resolutionOf({ happened, notHappened, retry, skip }: ResolveFlags): { resolution: ResolveRequest['resolution']; says: string } {
+function reportedOutcome({ happened, notHappened, retry, skip }: ResolveFlags): { resolution: ResolveRequest['resolution']; says: string } {
   const said: { resolution: ResolveRequest['resolution']; says: string }[] = [
     ...(happened === undefined ? [] : [{ resolution: { happened: true as const, result: happened }, says: 'it happened' }]),
     ...(notHappened ? [{ resolution: { happened: false as const }, says: 'it did not happen' }] : []),

@@ -86,12 +86,12 @@ type RegistrationOutcome = { added: string[] } | { error: string }
 
 /** Sessions work without search attributes, so no failure here fails the command. */
 async function register(given: Deployment['temporal'], namespace: string | undefined): Promise<RegistrationOutcome | undefined> {
-  const [{ connectClient, resolveTemporal }, { registerSearchAttributes }] = await Promise.all([
+  const [{ connectClient, configuredTemporal }, { registerSearchAttributes }] = await Promise.all([
     import('../../connect/temporal.ts'),
     import('../../connect/search-attributes.ts'),
   ])
   try {
-    const temporal = { ...resolveTemporal(given), ...defined({ namespace }) }
+    const temporal = { ...configuredTemporal(given), ...defined({ namespace }) }
     const { connection, close } = await connectClient(temporal)
     try {
       return { added: await registerSearchAttributes(connection, temporal.namespace) }

@@ -49,8 +49,8 @@ async function work(given: string, options: WorkerCommandOptions): Promise<void>
   const { processes, executorMemory, healAfter, spare, taskQueue, schema, migrate } = options
   const requests = listenForStop()
   // Loaded on demand, as in `pawl dev`.
-  const [{ resolveTemporal }, { serve }] = await Promise.all([import('../../connect/temporal.ts'), import('../running/serve.ts')])
-  const { address: temporalAddress, namespace } = resolveTemporal()
+  const [{ configuredTemporal }, { serve }] = await Promise.all([import('../../connect/temporal.ts'), import('../running/serve.ts')])
+  const { address: temporalAddress, namespace } = configuredTemporal()
   const databaseUrl = process.env.DATABASE_URL
   const stack: ServedStack = { temporalAddress, namespace, taskQueue, ...(databaseUrl && { databaseUrl: withoutPassword(databaseUrl) }) }
   const workers = { module, processes, healAfter, spare, taskQueue, schema, migrate, ...defined({ executorMemory }) }

@@ -1,7 +1,7 @@
 // Turns the doctor's measurements into findings. Pure, so that every finding can be tested.
 import { durationText } from '../../session/duration.ts'
 import type { AgentActivity, FailingStep, SchemaFacts, ServerFacts, StorageFacts } from '../../store/maintenance/health.ts'
-import type { HeldUp } from '../../store/postgres/commit-order.ts'
+import type { FeedHoldUp } from '../../store/postgres/commit-order.ts'
 import { whyHeldUp } from '../../store/read/held-up.ts'
 import type { StatusOverview } from '../../store/sums.ts'
 import type { StoredGate } from '../../store/write/gates.ts'
@@ -51,7 +51,7 @@ export function judgeTemporal({ version, namespace, retentionMs, roundTripMs }: 
   if (retentionMs >= RETENTION_MS) return ok('temporal', { measured, details })
   return warn('temporal', {
     measured,
-    advice: `Keep them for 30 days: \`temporal operator namespace update --namespace ${namespace} --retention 720h\`. What Postgres lacks of a closed session after an outage or a restored backup, only its history has.`,
+    advice: `Keep them for 30 days: \`temporal operator namespace update --namespace ${namespace} --retention 720h\`. After an outage or a restored backup, only the history of a closed session has the events that Postgres lacks.`,
     details,
   })
 }
@@ -193,7 +193,7 @@ export function judgeBacklog(queues: readonly QueueFacts[], now: number): Health
   if (oldest < BACKLOG_MS.warn && isPolled) return ok('backlog', { measured, details })
   const advice = isPolled
     ? 'Start more workers, or check what keeps the current ones busy.'
-    : `Start a worker (\`${SUGGESTIONS.startWorker()}\`) if none is running; one that runs is frozen, or fully occupied by other calls.`
+    : `Start a worker (\`${SUGGESTIONS.startWorker()}\`) if none is running. A running one is frozen, or fully occupied by other calls.`
   return (oldest < BACKLOG_MS.fail ? warn : fail)('backlog', { measured, advice, details })
 }
 
@@ -284,7 +284,7 @@ export function judgeGates(gates: readonly StoredGate[]): HealthCheck {
   )
   const measured = named(texts)
   if (longest.forMs < LONG_GATE_MS) return ok('gates', { measured, details })
-  const advice = `The sessions continue by themselves then. If the provider accepts calls sooner: \`${SUGGESTIONS.openGate(longest.key)}\`.`
+  const advice = `The sessions then continue automatically. If the provider accepts calls sooner: \`${SUGGESTIONS.openGate(longest.key)}\`.`
   return warn('gates', { measured, advice, details })
 }
 
@@ -336,7 +336,7 @@ export function judgeStorage({ quiet, strayEvents, unprojected }: StorageFacts):
 }
 
 /** Whether stored events reach the readers of the feed. */
-export function judgeFeed(heldUp: HeldUp | null): HealthCheck {
+export function judgeFeed(heldUp: FeedHoldUp | null): HealthCheck {
   if (!heldUp) return ok('feed', { measured: 'no transaction holds up the feed', details: null })
   const details = { forMs: heldUp.forMs, holders: heldUp.holders.map((holder) => ({ ...holder })) }
   const advice =

@@ -124,7 +124,7 @@ export function checkResult(result: unknown): Json {
 }
 
 /** The outcome of a call. The session refuses one that says neither that the effect happened nor that it did not. */
-export function checkResolution(resolution: unknown): ResolveRequest['resolution'] {
+export function checkReportedOutcome(resolution: unknown): ResolveRequest['resolution'] {
   return (isObject(resolution) ? defined(checkOptions(RESOLUTION, resolution)) : resolution) as ResolveRequest['resolution']
 }
 

@@ -47,7 +47,7 @@ import {
   checkRaiseOptions,
   checkReasoned,
   checkRecover,
-  checkResolution,
+  checkReportedOutcome,
   checkResult,
   checkRollback,
   checkRunNumber,
@@ -293,7 +293,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     approve: async (callId, decision) => decideOn(UPDATES.approve, callId, checkApproval(decision)),
     deny: async (callId, decision) => decideOn(UPDATES.deny, callId, checkDenial(decision)),
     resolve: async (callId, resolution, said) =>
-      decideOn(UPDATES.resolve, callId, { resolution: checkResolution(resolution), ...checkNoted(said) }),
+      decideOn(UPDATES.resolve, callId, { resolution: checkReportedOutcome(resolution), ...checkNoted(said) }),
     answer: async (callId, result, said) => decideOn(UPDATES.answer, callId, { result: checkResult(result), ...checkBy(said) }),
     pause: async (said) => request(UPDATES.pause, checkReasoned(said)),
     unpause: async (said) => request(UPDATES.unpause, checkReasoned(said)),

@@ -28,7 +28,7 @@ import { hookRoom, type HookRunner } from '../run-hooks.ts'
 import { resolveCall } from '../tool-call/resolve.ts'
 import { askWithoutRefused } from './refused-content.ts'
 import { CompactionDue, sizing } from './request-size.ts'
-import { mayRide, type RideRequest, rideReads, takesRides } from './riding-reads.ts'
+import { mayRide, rideReads, takesRides } from './riding-reads.ts'
 import { outputMissing } from './run-output.ts'
 import type { FoldedSession } from '../session-views.ts'
 import { withToolsNow } from '../tools-now.ts'
@@ -189,7 +189,7 @@ async function resolveCalls(
   { state: { keysOf, current, origin }, transcript: { keys: completed } }: FoldedSession,
   runner: HookRunner,
   earlierKeys: EarlierKeys,
-): Promise<{ requested: RideRequest[]; runs: HookOutcome[] }> {
+) {
   const { ctx } = runner
   const { sessionId } = ctx
   const earlier = origin && ((key: string) => earlierKeys(sessionId, key))

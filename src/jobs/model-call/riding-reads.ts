@@ -23,7 +23,7 @@ const INTERRUPTED_MS = 50
 const RIDES_BYTES = 512_000
 
 /** A call that the model requests: its resolution, and its arguments after the hooks. */
-export interface RideRequest {
+interface RideRequest {
   resolution: Resolution
   input: Json
 }

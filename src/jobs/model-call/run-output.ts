@@ -19,7 +19,7 @@ const MISSING = `The task is not finished: call ${OUTPUT_TOOL} with the result.`
 const CUT_OFF = `The answer was cut off at the limit of its length. Call ${OUTPUT_TOOL} with a shorter result.`
 const REFUSED = 'The model refused to answer.'
 
-export interface OutputCall {
+interface OutputCall {
   input: Json
   /** A hook has changed the arguments. */
   isChanged: boolean

@@ -22,7 +22,7 @@ import { toolForCall, withToolsNow } from '../tools-now.ts'
 import { defined } from '../../session/defined.ts'
 
 /** How long a result too large for history waits for the store; this is shorter than the grace period of an overdue attempt. */
-const SHELVE_MS = 30_000
+const STORE_WAIT_MS = 30_000
 const SHELVE_GRACE_MS = 3_000
 const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
 
@@ -138,9 +138,9 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   }
   const problem = await outputProblem(tool, value)
   if (problem !== undefined && effect === 'read') return notFitting(needs, job.attempt, problem)
-  const shelving = shelvingFor(needs, job, startedAt, tool.timeoutMs)
+  const storage = storageFor(needs, job, startedAt, tool.timeoutMs)
   const annotated = problem === undefined ? tool : withMismatchNote(tool, problem)
-  const recorded = await recordResult({ tool: annotated, input: ownInput, result: value }, context(job.link.signal), shelving)
+  const recorded = await recordResult({ tool: annotated, input: ownInput, result: value }, context(job.link.signal), storage)
   return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recorded }
 }
 
@@ -173,9 +173,9 @@ function notFitting(needs: JobNeeds, { number, failed }: Job['attempt'], problem
 }
 
 /** A result may wait for the store, but only as long as its attempt is not overdue. */
-export function shelvingFor({ values }: JobNeeds, { link, executionId }: Job, startedAt: number, timeoutMs: number): ResultStorage {
+export function storageFor({ values }: JobNeeds, { link, executionId }: Job, startedAt: number, timeoutMs: number): ResultStorage {
   const leftMs = startedAt + timeoutMs + SHELVE_GRACE_MS - Date.now()
-  return { values, executionId, waitMs: Math.max(0, Math.min(SHELVE_MS, leftMs)), signal: link.signal }
+  return { values, executionId, waitMs: Math.max(0, Math.min(STORE_WAIT_MS, leftMs)), signal: link.signal }
 }
 
 /** `effect` comes from the call's resolution, because a less strict effect of this build's tool does not apply to the call. */

@@ -16,7 +16,7 @@ import { toolNow, withToolsNow } from '../tools-now.ts'
 import { defined } from '../../session/defined.ts'
 
 /** How long a large answer waits for the store, while its sender waits. */
-const SHELVE_MS = 5_000
+const STORE_WAIT_MS = 5_000
 /** Resolves a call with changed arguments, using this build's tool. */
 export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolInput): Promise<ResolveToolResult> {
   const served = needs.agents.get(input.agent)
@@ -66,8 +66,8 @@ export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerI
   const { signal } = job.link
   const ctx = toolContext(needs, input, { ...job, slices: await readSlices(needs, job, input) }, signal, NO_NOTES)
   const call = { tool, input: tool.toModel && (await argumentsOf(needs, job, input, { tool, callId: ctx.callId })), result: input.result }
-  const shelving = { values: needs.values, executionId: job.executionId, waitMs: SHELVE_MS, signal }
-  return { kind: 'fits', ...(await recordResult(call, ctx, shelving)) }
+  const storage = { values: needs.values, executionId: job.executionId, waitMs: STORE_WAIT_MS, signal }
+  return { kind: 'fits', ...(await recordResult(call, ctx, storage)) }
 }
 
 /** The tool of the call; undefined if this build lacks it, or its source cannot be read now. */

@@ -40,7 +40,7 @@ export function inputForModel({ toModel }: Tool, input: unknown): unknown {
 }
 
 /** A call that has completed. */
-export interface CompletedCall {
+interface CompletedCall {
   tool: Tool
   /** The arguments for `toModel`. */
   input: unknown
@@ -51,7 +51,7 @@ export interface CompletedCall {
 export async function recordResult(
   { tool, input, result }: CompletedCall,
   ctx: ToolContext,
-  shelving: ResultStorage,
+  storage: ResultStorage,
 ): Promise<RecordedResult> {
   const plain = plainOf(result)
   // Each function gets its own copy. A result without a JSON form may be circular.
@@ -59,7 +59,7 @@ export async function recordResult(
   const effectId = await attemptTo(async () => asName(await tool.effectId?.(own())), 'effectId', ctx)
   const content = await attemptTo(async () => (tool.toModel ? asContent(await tool.toModel(own(), ctx, input)) : undefined), 'toModel', ctx)
   return {
-    ...(await bounded(plain, content, ctx, shelving)),
+    ...(await bounded(plain, content, ctx, storage)),
     ...(effectId !== undefined && { effectId: beginningOf(effectId, 1_000) }),
   }
 }

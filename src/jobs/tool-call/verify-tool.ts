@@ -1,7 +1,7 @@
 // The job `verifyTool`: calls a tool's `verify` for a call whose outcome is unknown.
 import type { VerifyToolInput, VerifyToolResult } from '../../calls/activities.ts'
 import { ABANDON_AFTER_MS, runBody } from './body.ts'
-import { NO_NOTES, shelvingFor, toolContext } from './execute-tool.ts'
+import { NO_NOTES, storageFor, toolContext } from './execute-tool.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, withMismatchNote } from './output.ts'
 import { inputForModel, recordResult } from './record.ts'
@@ -35,7 +35,7 @@ export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInp
     const problem = await outputProblem(tool, verdict.result)
     const annotated = problem === undefined ? tool : withMismatchNote(tool, problem)
     const call = { tool: annotated, input: ownInput, result: verdict.result }
-    return { kind: 'happened', ...(await recordResult(call, ctx, shelvingFor(needs, job, startedAt, tool.verifyTimeoutMs))) }
+    return { kind: 'happened', ...(await recordResult(call, ctx, storageFor(needs, job, startedAt, tool.verifyTimeoutMs))) }
   }
   if (verdict?.happened === false) return { kind: 'not_happened' }
   return { kind: 'cannot_tell', message: 'verify cannot tell.' }

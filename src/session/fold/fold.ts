@@ -21,7 +21,7 @@ import {
   waitFor,
 } from './calls.ts'
 import { changeMemory, changePlan, restore } from './kept.ts'
-import { heedHook, noteHooksDue } from './hooks.ts'
+import { applyHookAnswer, noteHooksDue } from './hooks.ts'
 import { acceptOutput, countBadOutput } from '../built-in-tools/output.ts'
 import { pause, stayOpen, unpause } from '../pause.ts'
 import { queue, requeue, take } from './queue.ts'
@@ -152,7 +152,7 @@ const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf
   compacted(state, { usage }) {
     if (usage && state.current) countUsage(state, state.current, usage)
   },
-  hook_answered: heedHook,
+  hook_answered: applyHookAnswer,
   hooks_ended(state) {
     delete state.hooksDue
   },

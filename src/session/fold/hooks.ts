@@ -7,7 +7,7 @@ import { modelCallsOf } from '../turns.ts'
 import type { SessionState } from '../state.ts'
 
 /** Arguments that a hook changed replace the model's own. A text that a hook adds to a final answer lets the run continue. */
-export function heedHook(state: SessionState, event: EventOf<'hook_answered'>): void {
+export function applyHookAnswer(state: SessionState, event: EventOf<'hook_answered'>): void {
   const args = saidBy(event, 'modify')
   if (args) {
     updateCall(state, event, (call) => {

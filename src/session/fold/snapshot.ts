@@ -2,7 +2,7 @@
 // share of the bytes. Arguments of open calls that exceed their share are omitted and read from the events again.
 import { jsonBytes } from '../json.ts'
 import type { SessionSummary } from '../protocol/protocol.ts'
-import type { CallState, LeftOutCall, RunState, SessionState } from '../state.ts'
+import type { CallState, RunState, SessionState } from '../state.ts'
 import { cutText } from '../protocol/texts.ts'
 
 /**
@@ -45,7 +45,7 @@ export function putCallsBack({ current }: SessionState, calls: readonly CallStat
 function withoutLargeCalls(run: RunState): RunState {
   let left = SNAPSHOT_BYTES.calls - jsonBytes(run.calls.map(referenceTo))
   const calls: CallState[] = []
-  const leftOut: LeftOutCall[] = []
+  const leftOut: NonNullable<RunState['leftOut']> = []
   for (const call of run.calls) {
     const reference = referenceTo(call)
     const more = jsonBytes(call) - jsonBytes(reference)
@@ -59,6 +59,6 @@ function withoutLargeCalls(run: RunState): RunState {
   return { ...run, calls, leftOut }
 }
 
-function referenceTo({ callId, status, resolution: { tool, inputDigest } }: CallState): LeftOutCall {
+function referenceTo({ callId, status, resolution: { tool, inputDigest } }: CallState) {
   return { callId, status, tool: cutText(tool, TOOL_BYTES), inputDigest }
 }

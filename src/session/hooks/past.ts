@@ -8,7 +8,7 @@ import { abandonsCalls, hasEnded, type KnownOutcome, outcomeIn, statusAfter, typ
 import { cutOf, type NewestRun, NO_RUN, takesOut } from '../past/cut.ts'
 import { cutOutcomes, type FirstOutcomes, firstOutcomeOf, noOutcomes, noteOutcome, requestOf } from '../past/outcomes.ts'
 
-export interface CallOutcome {
+interface CallOutcome {
   turn: number
   callId: string
   tool: string

@@ -2,7 +2,7 @@
 import { hasEnded } from '../past/call-status.ts'
 import { unknownCallsOf } from './recovery.ts'
 import { isObject } from '../json.ts'
-import type { CallState, LeftOutCall, RunState, SessionState } from '../state.ts'
+import type { CallState, RunState, SessionState } from '../state.ts'
 import { beginningOf } from '../beginning.ts'
 
 /** What happens to the calls that a request names. */
@@ -124,10 +124,7 @@ function listOf(ids: readonly string[]): string {
 }
 
 function callsOf({ calls, leftOut = [] }: RunState): string {
-  const all: Pick<LeftOutCall, 'callId' | 'status' | 'tool'>[] = [
-    ...calls.map(({ callId, status, resolution: { tool } }) => ({ callId, status, tool })),
-    ...leftOut,
-  ]
+  const all = [...calls.map(({ callId, status, resolution: { tool } }) => ({ callId, status, tool })), ...leftOut]
   const shown = all.slice(0, SHOWN).map(({ callId, status, tool }) => `${callId} (${tool}, ${status.replaceAll('_', ' ')})`)
   return `The turn's calls: ${shown.join(', ')}${all.length > SHOWN ? ', …' : ''}.`
 }

@@ -8,14 +8,14 @@ import { isFromUser, type Transcript } from './transcript.ts'
 const NOTED_FROM = 20
 
 /** A result, and how many equal calls in a row it ends. */
-interface Repeated {
+interface RepeatedResult {
   tool: string
   result: ToolResultBlock
   count: number
 }
 
 /** The results of all calls in order. A user's message between two calls ends a row. */
-function* repeatsIn(messages: Iterable<Message>): Generator<Repeated> {
+function* repeatsIn(messages: Iterable<Message>): Generator<RepeatedResult> {
   let calls = new Map<string, ToolUseBlock>()
   let last: { call: ToolUseBlock; result: ToolResultBlock; count: number } | undefined
   for (const message of messages) {
@@ -73,7 +73,7 @@ export function newestRepeats({ messages, seqs, newestRun, recoveredAt }: Transc
   const since = Math.max(newestRun.seq, recoveredAt)
   const at = seqs.findIndex((seq) => seq > since)
   if (at < 0) return undefined
-  let newest: Repeated | undefined
+  let newest: RepeatedResult | undefined
   for (const one of repeatsIn(messages.slice(at))) newest = one
   const last = messages.at(-1)?.content
   return newest && Array.isArray(last) && last.some((block) => block === newest.result) ? newest : undefined

@@ -82,7 +82,7 @@ function keysIn(events: readonly SessionEvent[], unknown: SessionState['unknown'
   return [...found.values()]
 }
 
-/** An event that cannot be read has no key, and must not keep its session, and those after it, from being pruned. */
+/** An unreadable event has no key. It must not keep its session, or the sessions after it, from being pruned. */
 function addIfReadable(transcript: Transcript, event: SessionEvent): void {
   try {
     addToTranscript(transcript, event)

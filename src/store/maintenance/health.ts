@@ -3,7 +3,7 @@ import type { Pool } from 'pg'
 import type { TellWait } from '../../connect/waits.ts'
 import { addressOf } from '../postgres/address.ts'
 import { ms, numberIn, textIn } from '../postgres/columns.ts'
-import { type HeldUp, readHeldUp } from '../postgres/commit-order.ts'
+import { type FeedHoldUp, readHeldUp } from '../postgres/commit-order.ts'
 import { type Database, databaseAt } from '../postgres/database.ts'
 import { migrationNames } from '../postgres/migrate.ts'
 import { readNamespace } from '../postgres/namespace.ts'
@@ -45,7 +45,7 @@ export interface StorageFacts {
   /** Events of the last day that have no rows. */
   unprojected: number
   /** What holds up the feed. */
-  heldUp: HeldUp | null
+  heldUp: FeedHoldUp | null
 }
 
 /** An agent with open sessions. */

@@ -85,7 +85,7 @@ export interface Holder {
 }
 
 /** Committed rows of `commits` that readers do not get yet. */
-export interface HeldUp {
+export interface FeedHoldUp {
   /** Milliseconds since the transaction of the oldest of them began. */
   forMs: number
   /** The transactions that hold them up, oldest first, at most 5. A replica does not know them. */
@@ -97,7 +97,7 @@ const WORTH_A_REPORT_MS = 5_000
 const NAMED = 5
 
 /** What has held up readers of `commits` for seconds; null if nothing has. */
-export async function readHeldUp(database: Queryable, schema: PostgresSchema): Promise<HeldUp | null> {
+export async function readHeldUp(database: Queryable, schema: PostgresSchema): Promise<FeedHoldUp | null> {
   const [oldest] = await database.query(
     `select (extract(epoch from clock_timestamp() - at) * 1000)::bigint as for_ms from ${schema.table('commits')}
      where txid >= ${horizonIn(schema)} order by txid limit 1`,

@@ -33,7 +33,7 @@ export function projectCall(records: Map<string, ToolCallRecord>, event: Session
       noteFailedAttempt(recordOf(records, event), event)
       return
     case 'tool_resolved':
-      noteResolution(recordOf(records, event), event)
+      noteReportedOutcome(recordOf(records, event), event)
       endCall(recordOf(records, event), event, calls.get(event.callId)?.status)
       return
     case 'tool_completed':
@@ -178,7 +178,7 @@ function patchApproval(record: ToolCallRecord, patch: JsonObject): void {
   record.approval = sanitiser().json({ ...before, ...patch })
 }
 
-function noteResolution(record: ToolCallRecord, event: EventOf<'tool_resolved'>): void {
+function noteReportedOutcome(record: ToolCallRecord, event: EventOf<'tool_resolved'>): void {
   record.resolved_by = safeKey(event.decidedBy ?? event.by)
   if (event.note !== undefined) record.note = sanitiser().text(event.note)
 }

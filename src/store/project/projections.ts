@@ -49,7 +49,7 @@ export function newProjection(session: SessionColumns): Projection {
 }
 
 /** Adds stored events to a projection: those of the open turn, or of one that is reopened, and results that are replayed. */
-export function recall(projection: Projection, events: Iterable<SessionEvent>): void {
+export function preload(projection: Projection, events: Iterable<SessionEvent>): void {
   for (const event of events) {
     try {
       growTranscript(projection, event)
@@ -61,7 +61,7 @@ export function recall(projection: Projection, events: Iterable<SessionEvent>): 
 }
 
 /** Returns no rows, because these events have none: the session stays as it was before them. */
-export function passOver({ session }: Projection, events: Iterable<SessionEvent>): ProjectedRows {
+export function skipEvents({ session }: Projection, events: Iterable<SessionEvent>): ProjectedRows {
   for (const { at } of events) session.updatedAt = at
   return noRows()
 }

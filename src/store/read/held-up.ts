@@ -1,10 +1,10 @@
 // What holds up the feed, in words, and in the log of a process that reads it.
 import type { Logger } from '../../agent/tool.ts'
 import { durationText } from '../../session/duration.ts'
-import type { HeldUp, Holder } from '../postgres/commit-order.ts'
+import type { FeedHoldUp, Holder } from '../postgres/commit-order.ts'
 
 /** Why stored events do not appear in the feed. */
-export function whyHeldUp({ forMs, holders }: HeldUp): string {
+export function whyHeldUp({ forMs, holders }: FeedHoldUp): string {
   const by = holders.length === 0 ? 'a transaction on the primary of this replica' : holders.map(inWords).join(', and ')
   return `stored events have not appeared in the feed for ${durationText(forMs)}; it waits for ${by}`
 }
@@ -21,7 +21,7 @@ function inWords({ pid, program, client, openMs, waitsFor, blockedBy }: Holder):
 const REPEAT_MS = 60_000
 
 /** Logs what holds up the feed: at once, again every minute, and when it ends. */
-export function heldUpReports(logger: Logger): (heldUp: HeldUp | null) => void {
+export function heldUpReports(logger: Logger): (heldUp: FeedHoldUp | null) => void {
   let reportedAt: number | undefined
   return (heldUp) => {
     if (!heldUp) {

@@ -11,9 +11,9 @@ import { StoreError } from '../errors.ts'
 import { createSession, type LockedSession, lockSession, type WriterIdentity } from './head.ts'
 import { applyMove, archiveCheckpoints } from './moves.ts'
 import { type CheckpointFailure, checkpointErrorRow, lateCheckpointRow } from '../project/errors.ts'
-import { newProjection, passOver, project, recall, segmentsOf } from '../project/projections.ts'
+import { newProjection, skipEvents, project, preload, segmentsOf } from '../project/projections.ts'
 import type { Notifier } from '../postgres/notifier.ts'
-import { recalledEvents } from './recalled.ts'
+import { eventsToPreload } from './preloading.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import { writeSegment } from './segment.ts'
 import type { Ending, WrittenEvents, StoredHead } from '../rows.ts'
@@ -212,7 +212,7 @@ async function append(
   }
   const entries = fresh.map((entry) => parsed(entry, problem))
   const projection = newProjection(session.columns)
-  recall(projection, await recalledEvents(tx, schema, key, reopenedSeq(head, entries) ?? session.openSeq, entries))
+  preload(projection, await eventsToPreload(tx, schema, key, reopenedSeq(head, entries) ?? session.openSeq, entries))
   const inherited = options.inherited !== undefined
   const forkedSeq = inherited ? Number.MAX_SAFE_INTEGER : (session.columns.forkedFrom?.seq ?? 0)
   const folding = await beginFolding(tx, schema, kept, { of: { sessionId, key, head, forkedSeq }, entries, guarded })
@@ -222,7 +222,7 @@ async function append(
   let last: StoredHead = head
   for (const segment of segmentsOf(entries, SEGMENT_BYTES)) {
     const events = segment.map((entry) => entry.event)
-    const rows = problem === undefined ? project(projection, events, inherited) : passOver(projection, events)
+    const rows = problem === undefined ? project(projection, events, inherited) : skipEvents(projection, events)
     const folded = folding.fold(segment)
     const { rows: checkpoints, failures } = problem === undefined ? folded : { rows: [], failures: [] }
     const fixed = { session_id: key, agent: session.agent }

@@ -11,7 +11,7 @@ const WORST_FIRST = ['differs', 'unknown', 'not_reached', 'ok'] as const
 const SHOWN = { ok: 'ok', differs: 'DIFFERS', unknown: 'not known', not_reached: 'not reached' } as const
 
 /** What the table shows. */
-interface Shown {
+interface TableContent {
   boundaries: readonly BoundaryResult[]
   rounds: readonly RoundResult[]
   problems: readonly string[]
@@ -20,7 +20,7 @@ interface Shown {
 }
 
 /** The table of boundaries, the rounds, the differences, and a closing line, for a terminal with so many columns. */
-export function tableOf(result: Shown, columns = COLUMNS): string {
+export function tableOf(result: TableContent, columns = COLUMNS): string {
   const { boundaries, rounds, problems, notes, seed } = result
   const folded = (text: string, first?: string): string[] => wrapped(text, { first, columns })
   const roundLines = aligned(

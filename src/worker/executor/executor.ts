@@ -119,16 +119,16 @@ export function startExecutor({
         shut = new Set(message.keys)
         return
       case 'checkpoint':
-        return void keepUp(message.target)
+        return void catchUp(message.target)
       default:
         line.receive(message)
     }
   }
 
   /** Snapshots are a cache. If folding fails now, the next job folds the slices, or the client that reads them does. */
-  async function keepUp(target: ReadTarget): Promise<void> {
+  async function catchUp(target: ReadTarget): Promise<void> {
     try {
-      await needs.views.keepUp(target)
+      await needs.views.catchUp(target)
     } catch (err) {
       logger.debug({ session: target.sessionId, err }, 'the slices of a checkpoint could not be folded')
     }

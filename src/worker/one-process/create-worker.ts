@@ -1,6 +1,6 @@
 // A worker in the caller's own process: an orchestrator and one executor, without a process boundary between them.
 import { randomUUID } from 'node:crypto'
-import { resolveNamespace, resolveTemporal } from '../../connect/temporal.ts'
+import { configuredNamespace, configuredTemporal } from '../../connect/temporal.ts'
 import { openLogger } from '../../log/logger.ts'
 import { userLogger } from '../../log/user-logger.ts'
 import { openStore } from '../../store/index.ts'
@@ -65,12 +65,12 @@ async function assemble(options: CheckedCreateOptions, opened: Closers): Promise
   const logger = openLogger({ to: options.logger && userLogger(options.logger), redact: options.redact })
   const telemetry = telemetrySettings(options.telemetry)
   /** Absent for the user's own connection, which has its own address. */
-  const resolved = options.connection ? undefined : resolveTemporal(options.temporal)
+  const resolved = options.connection ? undefined : configuredTemporal(options.temporal)
   const { apiKey, ...where } = resolved ?? {}
   const { dispose, services } = await makeServices(options.services)
   opened.add(dispose)
   opened.add(() => closeSources(agents))
-  const namespace = options.namespace ?? resolved?.namespace ?? options.temporal?.namespace ?? resolveNamespace()
+  const namespace = options.namespace ?? resolved?.namespace ?? options.temporal?.namespace ?? configuredNamespace()
   const store = openStore({ ...storeOptions(options), namespace, logger, watch: 'always' })
   opened.add(() => store.close())
   const apiKeys = startApiKeys(apiKey, (newest) => {

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { resolveTemporal } from '../../connect/temporal.ts'
+import { configuredTemporal } from '../../connect/temporal.ts'
 import { crossing } from '../errors.ts'
 import { ignoreGroupSignals } from '../group-signals.ts'
 import { endWithParent } from '../parent-watch.ts'
@@ -80,7 +80,7 @@ async function main(options: OrchestratorOptions, prepared: Promise<void> | unde
   let executors = (): Iterable<Executor> => []
   setInterval(() => post({ type: 'alive', holds: [...executors()].filter(isHeld).map(({ id }) => id) }), ALIVE_EVERY_MS).unref()
   const { temporal, postgres, schema, migrate, taskQueue } = options
-  const { address, namespace } = resolveTemporal(temporal)
+  const { address, namespace } = configuredTemporal(temporal)
   const store = openStore({
     postgres,
     namespace,

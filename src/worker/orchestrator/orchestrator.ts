@@ -2,7 +2,7 @@
 import { hostname } from 'node:os'
 import { Client } from '@temporalio/client'
 import type { InjectedSinks, NativeConnection } from '@temporalio/worker'
-import { blobShelf } from '../../activities/blobs.ts'
+import { blobStore } from '../../activities/blobs.ts'
 import { startFlusher } from '../../activities/flusher.ts'
 import { createActivities } from '../../activities/index.ts'
 import { sessionReader } from '../../activities/session-reader.ts'
@@ -90,7 +90,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
   const dataConverter = outerConverter(parts)
   const client = new Client({ connection, namespace, dataConverter })
   const log = memoryLog()
-  const shelf = blobShelf(store, logger)
+  const blobs = blobStore(store, logger)
   const reader = sessionReader(log, store)
   const flusher = startFlusher(store, reader, logger, (target, entries) => snapshots.stored(target, entries))
   const heartbeats = parts.heartbeats ?? ((back: (message: FromSender) => void) => heartbeatSender(sendBy(client), back))
@@ -112,7 +112,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
     size: parts.size,
     deltas,
     eventsFor: eventsFrom(log),
-    answerRequest: requestsOver({ reader, values: shelf, gates, limits, client }),
+    answerRequest: requestsOver({ reader, values: blobs, gates, limits, client }),
     gates,
     limits,
     onSnapshots: (sessionId, some) => snapshots.arrived(sessionId, some),

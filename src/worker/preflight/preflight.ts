@@ -1,5 +1,5 @@
 // Runs a preflight: connects, checks the open sessions with this build's workflow code and module, and reports.
-import { connectClient, resolveTemporal } from '../../connect/temporal.ts'
+import { connectClient, configuredTemporal } from '../../connect/temporal.ts'
 import { DEFAULT_TASK_QUEUE } from '../../session/protocol/protocol.ts'
 import type { CheckedPreflightOptions } from '../check-options.ts'
 import { workflowCode } from '../orchestrator/temporal/bundle.ts'
@@ -19,7 +19,7 @@ export async function preflight(options: CheckedPreflightOptions): Promise<Prefl
   const { module, taskQueue = DEFAULT_TASK_QUEUE, postgres = process.env.DATABASE_URL, schema, sample, concurrency, signal } = options
   const ends: (() => unknown)[] = []
   // Checked before the module and the workflow code are loaded.
-  const temporal = resolveTemporal(options.temporal)
+  const temporal = configuredTemporal(options.temporal)
   try {
     const code = await workflowCode(await userCode(options))
     const checker = module === undefined ? undefined : await startChecker(module, options.loadTimeoutMs)

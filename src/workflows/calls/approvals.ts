@@ -12,7 +12,7 @@ import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { patched } from '@temporalio/workflow'
 import { answerIn, whyLost } from '../lost-activity.ts'
 import { checkAnswer, resolveTool } from '../scheduling.ts'
-import { inputOf, type Where } from './call.ts'
+import { inputOf } from './call.ts'
 import { recordHooks } from '../hooks.ts'
 import { recorded } from '../recorded.ts'
 import { eventsOf } from '../journal.ts'
@@ -96,7 +96,7 @@ export async function approve(session: Session, request: ApproveRequest): Promis
   // In the meantime, another client may have decided, or the run may have been stopped.
   checkDecision(session, request)
   const { run, call } = callOf(session, callId)
-  if (changed && input !== undefined) heedHooks(session, { run, call }, changed, input)
+  if (changed && input !== undefined) applyHooks(session, { run, call }, changed, input)
   journal.append({
     type: 'approval_decided',
     ...whereOf(run, call),
@@ -110,7 +110,7 @@ export async function approve(session: Session, request: ApproveRequest): Promis
 }
 
 /** Records the hooks' answers about a person's arguments. If a hook refuses or changes them, the call still waits for a decision. */
-function heedHooks(
+function applyHooks(
   { journal, flushing }: Session,
   { run, call }: CallToDecide,
   { resolution, hooks, input }: ResolvedCall,
@@ -144,7 +144,7 @@ export function deny(session: Session, request: DenyRequest): void {
   session.flushing.nudge()
 }
 
-export function checkResolution(session: Session | undefined, request: ResolveRequest): void {
+export function checkResolveRequest(session: Session | undefined, request: ResolveRequest): void {
   const { callId, resolution } = request
   const sound =
     resolution === 'retry' ||
@@ -172,14 +172,14 @@ export function checkResolution(session: Session | undefined, request: ResolveRe
  * because a promise would change the order of a task's commands.
  */
 export function resolve(session: Session, request: ResolveRequest): void | Promise<void> {
-  checkResolution(session, request)
+  checkResolveRequest(session, request)
   const { resolution } = request
   const result = isObject(resolution) && resolution.happened ? { value: resolution.result } : undefined
-  if (!result || !patched('resolution-checked')) return recordResolution(session, request)
+  if (!result || !patched('resolution-checked')) return recordReportedOutcome(session, request)
   return checkShape(session, request, result.value).then(() => {
     // In the meantime, another client may have resolved it.
-    checkResolution(session, request)
-    recordResolution(session, request)
+    checkResolveRequest(session, request)
+    recordReportedOutcome(session, request)
   })
 }
 
@@ -201,13 +201,13 @@ async function checkShape({ journal, pacing }: Session, { callId }: ResolveReque
   )
 }
 
-function recordResolution(session: Session, request: ResolveRequest): void {
+function recordReportedOutcome(session: Session, request: ResolveRequest): void {
   const { journal } = session
   const { callId, resolution } = request
   const unknown = unknownOf(journal.state, callId)
   if (!unknown) return
   const waits = journal.state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution') ?? false
-  const where: Where = { run: unknown.run, turn: unknown.turn, callId, tool: unknown.resolution.tool }
+  const where = { run: unknown.run, turn: unknown.turn, callId, tool: unknown.resolution.tool }
   const by = decidedBy(request)
   if (resolution === 'skip') {
     journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'skip', ...by })
@@ -356,7 +356,7 @@ function waitingCall(session: Session, callId: string, status: CallState['status
   return call
 }
 
-function whereOf({ run, turn }: RunState, { callId, resolution }: CallState): Where {
+function whereOf({ run, turn }: RunState, { callId, resolution }: CallState) {
   return { run, turn, callId, tool: resolution.tool }
 }
 

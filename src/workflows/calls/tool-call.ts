@@ -1,6 +1,6 @@
 // One tool call: admitted, executed as its effect allows, and recorded.
 import { patched, sleep, workflowInfo } from '@temporalio/workflow'
-import type { ExecuteToolResult } from '../../calls/activities.ts'
+import type { ExecuteToolInput, ExecuteToolResult } from '../../calls/activities.ts'
 import { noAttempts } from '../../session/attempts.ts'
 import { backoffMs, timerMs } from '../../session/backoff.ts'
 import { admit } from '../../session/decide.ts'
@@ -12,7 +12,7 @@ import { answerIn, interruptedWhile, whyLost } from '../lost-activity.ts'
 import { summaryOf, toolCalls } from '../scheduling.ts'
 import { answerBuiltIn } from './built-in-call.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
-import { type WorkflowCall, inputOf, type Turn, type Where, whereOf } from './call.ts'
+import { type CallNeeds, inputOf, whereOf, type WorkflowCall } from './call.ts'
 import { mayLiveForMs } from './may-live.ts'
 import { recorded, recordReports } from '../recorded.ts'
 import { flushBeforeBackoff } from '../flushing.ts'
@@ -27,8 +27,8 @@ const ASKS_BEFORE_NEW_RESOLUTION = 4
 const UNSEEN: readonly string[] = ['HeartbeatTimeout', 'Timeout', 'EndedBefore']
 
 /** `ridden`: the outcome of the call's first attempt, if the model call included it. */
-export async function runToolCall(turn: Turn, requested: CallState, ridden?: ExecuteToolResult): Promise<void> {
-  const { journal, run } = turn
+export async function runToolCall(needs: CallNeeds, requested: CallState, ridden?: ExecuteToolResult): Promise<void> {
+  const { journal, run } = needs
   const { callId, resolution, input = null } = requested
   const where = { run: run.run, turn: run.turn, callId, tool: resolution.tool }
   /** Whether an earlier step has issued the call: its attempts are not known here. A person's approval comes before the first attempt. */
@@ -46,11 +46,11 @@ export async function runToolCall(turn: Turn, requested: CallState, ridden?: Exe
   let call: WorkflowCall = { ...where, input, resolution }
   let first = ridden
   if (requested.status === 'requested') issue(journal, call)
-  while (await admitted(turn, requested, call)) {
+  while (await admitted(needs, requested, call)) {
     if (resolution.builtIn) return answerBuiltIn(journal, call)
-    const newResolution = await execute(turn, call, attempts, startProgress(journal, where, requested.progress), first)
+    const newResolution = await execute(needs, call, attempts, startProgress(journal, call, requested.progress), first)
     first = undefined
-    turn.waits.end(callId)
+    needs.waits.end(callId)
     if (!newResolution) return
     const { effect, key } = call.resolution
     const aliveMs = mayBeAlive ? mayLiveForMs(call.resolution) : 0
@@ -62,11 +62,11 @@ export async function runToolCall(turn: Turn, requested: CallState, ridden?: Exe
     issue(journal, call, call.resolution)
     // The call was safe to repeat with its key, but no longer is, and it may have taken effect in an earlier attempt. No approval and no
     // client's answer may lead to it before that is known.
-    if (isStricter && isCareful && (await settleUnknown(turn, call, attempts.used.attempts, aliveMs)) === 'settled') return
+    if (isStricter && isCareful && (await settleUnknown(needs, call, attempts.used.attempts, aliveMs)) === 'settled') return
     // Another build requires an approval or a client's answer first.
     if ((newResolution.approval && !requested.approved) || newResolution.client) return
     if (isStricter && !isCareful && attempts.used.attempts > 0) {
-      if ((await settleUnknown(turn, call, attempts.used.attempts)) === 'settled') return
+      if ((await settleUnknown(needs, call, attempts.used.attempts)) === 'settled') return
     }
   }
 }
@@ -89,8 +89,8 @@ export function issue(journal: Journal, call: WorkflowCall, newResolution?: Reso
 }
 
 /** Whether to execute the call. If not, records its answer. */
-async function admitted(turn: Turn, requested: CallState, call: WorkflowCall): Promise<boolean> {
-  const { journal } = turn
+async function admitted(needs: CallNeeds, requested: CallState, call: WorkflowCall): Promise<boolean> {
+  const { journal } = needs
   const where = whereOf(call)
   for (;;) {
     const admission = admit(journal.state, { ...requested, resolution: call.resolution })
@@ -105,7 +105,7 @@ async function admitted(turn: Turn, requested: CallState, call: WorkflowCall): P
         return false
       case 'verify_first': {
         const { of } = admission
-        const resolved = await resolveEarlier(turn, of)
+        const resolved = await resolveEarlier(needs, of)
         if (resolved === 'did_not_happen') continue
         if (resolved === 'happened') journal.append({ type: 'tool_completed', ...where, attempt: 0, replayOf: of })
         else journal.append({ type: 'tool_unknown', ...where, attempt: 0, message: UNKNOWN_TO_MODEL, again: of })
@@ -119,13 +119,13 @@ async function admitted(turn: Turn, requested: CallState, call: WorkflowCall): P
  * Waits briefly for a worker that serves the call. Once the session has entered the error, relies on Temporal's retries, which add nothing
  * to history.
  */
-async function untilServed(turn: Turn, call: WorkflowCall): Promise<void> {
-  turn.waits.begin(call.callId, { for: 'worker', reason: `a worker that has the tool "${call.tool}"` })
-  await turn.serving.notServed(`the tool "${call.tool}"`)
-  if (turn.journal.state.status !== 'error') return
+async function untilServed(needs: CallNeeds, call: WorkflowCall): Promise<void> {
+  needs.waits.begin(call.callId, { for: 'worker', reason: `a worker that has the tool "${call.tool}"` })
+  await needs.serving.notServed(`the tool "${call.tool}"`)
+  if (needs.journal.state.status !== 'error') return
   try {
-    const input = { ...inputOf(turn, call), ...eventsOf(turn.journal), executionId: workflowInfo().runId, untilServed: true as const }
-    await turn.pacing.schedule(input, toolCalls(call.resolution, 'until_served', `${call.tool}, until a worker serves it`).executeTool)
+    const input = { ...inputOf(needs, call), ...eventsOf(needs.journal), executionId: workflowInfo().runId, untilServed: true as const }
+    await needs.pacing.schedule(input, toolCalls(call.resolution, 'until_served', `${call.tool}, until a worker serves it`).executeTool)
   } catch (error) {
     // No other outcome matters, because the activity only waited.
     if (whyLost(error).how === 'cancelled') throw error
@@ -133,10 +133,10 @@ async function untilServed(turn: Turn, call: WorkflowCall): Promise<void> {
 }
 
 /** Waits, by Temporal's retries, until the limits of the tool admit the call. It then has half a minute to begin. */
-async function untilAdmitted(turn: Turn, call: WorkflowCall): Promise<void> {
+async function untilAdmitted(needs: CallNeeds, call: WorkflowCall): Promise<void> {
   try {
-    const input = { ...inputOf(turn, call), ...eventsOf(turn.journal), executionId: workflowInfo().runId, untilAdmitted: true as const }
-    await turn.pacing.schedule(input, toolCalls(call.resolution, 'until_served', `${call.tool}, until its limit admits it`).executeTool)
+    const input = { ...inputOf(needs, call), ...eventsOf(needs.journal), executionId: workflowInfo().runId, untilAdmitted: true as const }
+    await needs.pacing.schedule(input, toolCalls(call.resolution, 'until_served', `${call.tool}, until its limit admits it`).executeTool)
   } catch (error) {
     // No other outcome matters, because the activity only waited.
     if (whyLost(error).how === 'cancelled') throw error
@@ -145,13 +145,13 @@ async function untilAdmitted(turn: Turn, call: WorkflowCall): Promise<void> {
 
 /** Executes the call to its end; returns another build's resolution if no build has the tool as it was resolved. */
 async function execute(
-  turn: Turn,
+  needs: CallNeeds,
   call: WorkflowCall,
   attempts: Attempts,
   progress: ReportedProgress,
   ridden: ExecuteToolResult | undefined,
 ): Promise<Resolution | undefined> {
-  const { journal, serving, pacing, inherited } = turn
+  const { journal, serving, pacing, inherited } = needs
   const { resolution } = call
   const where = whereOf(call)
   let asks = 0
@@ -167,14 +167,7 @@ async function execute(
     let result: ExecuteToolResult
     const isRide = ride !== undefined
     try {
-      const events = eventsOf(journal)
-      const input = {
-        ...inputOf(turn, call),
-        ...events,
-        executionId: workflowInfo().runId,
-        ...(attempts.used.attempts > 0 && { prior: attempts.used }),
-        ...defined({ progress: progress.last }),
-      }
+      const input = executeInput(needs, call, attempts, progress)
       const { executeTool } = toolCalls(resolution, asks === 0 ? 'first' : 'again', summaryOf(call.tool, attempts.used))
       result = answerIn(await (ride ?? inherited.call(call.callId) ?? pacing.schedule(input, executeTool)))
       ride = undefined
@@ -183,7 +176,7 @@ async function execute(
       if (lost.how === 'cancelled') return failInterrupted()
       if (lost.how === 'not_begun') {
         asks += 1
-        if (await interruptedWhile(untilServed(turn, call))) return failInterrupted()
+        if (await interruptedWhile(untilServed(needs, call))) return failInterrupted()
         continue
       }
       const isOnce = resolution.effect === 'external' && (lost.how === 'failed' || lost.begun)
@@ -191,7 +184,7 @@ async function execute(
       const attempt = attempts.lost(lost, { maxFailures: maxRetries, isOnce })
       progress.note(attempt, lost.how === 'died' ? lost.report?.progress : undefined)
       if (isOnce) {
-        const settled = await settleUnknown(turn, call, attempt, lost.how === 'died' && lost.confirmed ? 0 : mayLiveForMs(resolution))
+        const settled = await settleUnknown(needs, call, attempt, lost.how === 'died' && lost.confirmed ? 0 : mayLiveForMs(resolution))
         if (settled === 'settled') return
       }
       const givenUp = attempts.givenUp()
@@ -199,11 +192,8 @@ async function execute(
       if (lost.how === 'failed' && attempts.used.failures > maxRetries) return fail('tool_failed', lost.message)
       continue
     }
-    if (result.kind !== 'not_begun') turn.waits.end(call.callId)
-    attempts.failed(result.failed)
-    progress.note(result.attempt, result.progress)
-    for (const name of result.milestones ?? []) journal.append({ type: 'milestone_reached', ...where, name })
-    recordReports(journal, where, result)
+    if (result.kind !== 'not_begun') needs.waits.end(call.callId)
+    recordAttempt(journal, call, result, attempts, progress)
     switch (result.kind) {
       case 'completed': {
         serving.served()
@@ -219,21 +209,21 @@ async function execute(
         serving.served()
         // A read that could not finish within its model call runs again at once.
         if (isRide && result.afterMs === 0) continue
-        flushBeforeBackoff(turn.flushing, result.afterMs)
+        flushBeforeBackoff(needs.flushing, result.afterMs)
         if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return failInterrupted()
         continue
       case 'not_begun':
         asks += 1
         if (result.resolution && asks >= ASKS_BEFORE_NEW_RESOLUTION) return result.resolution
-        if (await interruptedWhile(untilServed(turn, call))) return failInterrupted()
+        if (await interruptedWhile(untilServed(needs, call))) return failInterrupted()
         continue
       case 'limited':
         serving.served()
-        turn.waits.begin(call.callId, { for: 'limit', reason: result.reason })
-        if (await interruptedWhile(untilAdmitted(turn, call))) return failInterrupted()
+        needs.waits.begin(call.callId, { for: 'limit', reason: result.reason })
+        if (await interruptedWhile(untilAdmitted(needs, call))) return failInterrupted()
         continue
       case 'unknown': {
-        const settled = await settleUnknown(turn, call, result.attempt)
+        const settled = await settleUnknown(needs, call, result.attempt)
         if (settled === 'settled') return
         // The effect certainly did not happen, so the attempt that threw counts like any failed attempt.
         if (attempts.used.failures > resolution.retry.maxRetries) return fail('tool_failed', result.message)
@@ -243,7 +233,7 @@ async function execute(
       }
       case 'interrupted':
         if (resolution.effect === 'external' && result.begun) {
-          const settled = await settleUnknown(turn, call, result.attempt)
+          const settled = await settleUnknown(needs, call, result.attempt)
           if (settled === 'settled') return
         }
         return fail('interrupted', result.begun && resolution.effect === 'idempotent' ? INTERRUPTED_BEGUN : INTERRUPTED)
@@ -254,12 +244,36 @@ async function execute(
 const INTERRUPTED = 'The run was interrupted; this call did not take effect.'
 const INTERRUPTED_BEGUN = 'The run was interrupted during this call; it may have taken effect.'
 
+function executeInput(needs: CallNeeds, call: WorkflowCall, { used }: Attempts, { last }: ReportedProgress): ExecuteToolInput {
+  return {
+    ...inputOf(needs, call),
+    ...eventsOf(needs.journal),
+    executionId: workflowInfo().runId,
+    ...(used.attempts > 0 && { prior: used }),
+    ...defined({ progress: last }),
+  }
+}
+
+/** Records what an attempt reports beside its outcome. */
+function recordAttempt(
+  journal: Journal,
+  call: WorkflowCall,
+  result: ExecuteToolResult,
+  attempts: Attempts,
+  progress: ReportedProgress,
+): void {
+  attempts.failed(result.failed)
+  progress.note(result.attempt, result.progress)
+  for (const name of result.milestones ?? []) journal.append({ type: 'milestone_reached', ...whereOf(call), name })
+  recordReports(journal, whereOf(call), result)
+}
+
 interface ReportedProgress {
   readonly last: Json | undefined
   note(attempt: number, value: Json | undefined): void
 }
 
-function startProgress(journal: Journal, where: Where, before: Json | undefined): ReportedProgress {
+function startProgress(journal: Journal, call: WorkflowCall, before: Json | undefined): ReportedProgress {
   let last = before
   return {
     get last() {
@@ -268,7 +282,7 @@ function startProgress(journal: Journal, where: Where, before: Json | undefined)
     note(attempt, value) {
       if (value === undefined || JSON.stringify(value) === JSON.stringify(last)) return
       last = value
-      journal.append({ type: 'tool_progress', ...where, attempt, value })
+      journal.append({ type: 'tool_progress', ...whereOf(call), attempt, value })
     },
   }
 }

@@ -5,7 +5,7 @@ import { MAX_DEATHS } from '../../session/attempts.ts'
 import { SETTLE_AFTER_MS } from '../../session/call-facts.ts'
 import { answerIn, whyLost } from '../lost-activity.ts'
 import { verifications } from '../scheduling.ts'
-import { type WorkflowCall, inputOf, type Turn, whereOf } from './call.ts'
+import { type CallNeeds, inputOf, whereOf, type WorkflowCall } from './call.ts'
 import { eventsOf } from '../journal.ts'
 import { recorded, recordReports } from '../recorded.ts'
 
@@ -18,12 +18,17 @@ export const UNKNOWN_TO_MODEL =
   'Do not request it again; tell the user, or check with a read.'
 
 /** Calls `verify` once the attempt is dead, and records the result. `aliveMs`: how long it may be running from now on. */
-export async function settleUnknown(turn: Turn, call: WorkflowCall, attempt: number, aliveMs = 0): Promise<'settled' | 'did_not_happen'> {
-  const { journal } = turn
+export async function settleUnknown(
+  needs: CallNeeds,
+  call: WorkflowCall,
+  attempt: number,
+  aliveMs = 0,
+): Promise<'settled' | 'did_not_happen'> {
+  const { journal } = needs
   const where = whereOf(call)
   // Even an interrupted run records the outcome of the calls that it had begun.
   return CancellationScope.nonCancellable(async () => {
-    const verdict = (await ownResult(turn, call, aliveMs, MAY_LIVE)) ?? (await settled(turn, call, attempt))
+    const verdict = (await ownResult(needs, call, aliveMs, MAY_LIVE)) ?? (await settled(needs, call, attempt))
     if (verdict.kind === 'not_happened') {
       journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: false })
       return 'did_not_happen'
@@ -41,15 +46,15 @@ export async function settleUnknown(turn: Turn, call: WorkflowCall, attempt: num
 }
 
 /** Verifies an earlier, identical call with an unknown outcome again, before this one may run. */
-export async function resolveEarlier(turn: Turn, callId: string): Promise<'happened' | 'did_not_happen' | undefined> {
-  const { journal, alarms } = turn
+export async function resolveEarlier(needs: CallNeeds, callId: string): Promise<'happened' | 'did_not_happen' | undefined> {
+  const { journal, alarms } = needs
   const earlier = journal.state.unknown[callId]
   if (!earlier) return 'did_not_happen'
   const where = { run: earlier.run, turn: earlier.turn, callId, tool: earlier.resolution.tool }
   const verdict: VerifyAnswer = await CancellationScope.nonCancellable(async () => {
     if (earlier.aliveForMs !== undefined) await condition(() => alarms.isDead(callId))
     if (earlier.input === undefined) return CANNOT_ASK
-    return settled(turn, { ...where, ...earlier, input: earlier.input }, earlier.attempt)
+    return settled(needs, { ...where, ...earlier, input: earlier.input }, earlier.attempt)
   })
   if (verdict.kind === 'happened') {
     journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: true, ...recorded(verdict) })
@@ -68,14 +73,14 @@ const CANNOT_ASK = { kind: 'cannot_tell', message: 'The arguments of the call ar
  * The answer of `verify`. "It did not happen" counts only if `verify` repeats it after `settleAfter`, because a request from a body that
  * died or threw may still be in flight.
  */
-async function settled(turn: Turn, call: WorkflowCall, attempt: number): Promise<VerifyAnswer> {
-  const verdict = await verify(turn, call, attempt)
+async function settled(needs: CallNeeds, call: WorkflowCall, attempt: number): Promise<VerifyAnswer> {
+  const verdict = await verify(needs, call, attempt)
   if (verdict.kind === 'happened') return verdict
   const { settleAfterMs = SETTLE_AFTER_MS } = call.resolution
   const waitMs = verdict.kind === 'not_happened' ? settleAfterMs : 0
-  const late = await ownResult(turn, call, waitMs, MAY_ARRIVE)
+  const late = await ownResult(needs, call, waitMs, MAY_ARRIVE)
   if (late) return late
-  return waitMs > 0 ? verify(turn, call, attempt) : verdict
+  return waitMs > 0 ? verify(needs, call, attempt) : verdict
 }
 
 /** The answer of `verify`, or a late result of the worker itself. */
@@ -86,7 +91,7 @@ const MAY_ARRIVE = 'its attempt was lost, and its request may arrive until then'
 
 /** Waits for the call's own result for the given time. `why`: the reason shown for the wait. */
 async function ownResult(
-  { late, journal, waits }: Turn,
+  { late, journal, waits }: CallNeeds,
   call: WorkflowCall,
   waitMs: number,
   why: string,
@@ -99,24 +104,24 @@ async function ownResult(
   return { kind: 'happened', by: 'worker', ...recorded(result) }
 }
 
-async function verify(turn: Turn, call: WorkflowCall, attempt: number): Promise<VerifyToolResult> {
+async function verify(needs: CallNeeds, call: WorkflowCall, attempt: number): Promise<VerifyToolResult> {
   if (!call.resolution.verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }
   let deaths = 0
   let how: 'first' | 'again' = 'first'
   for (;;) {
     try {
       const { verifyTool } = verifications(call.resolution, how)
-      const verdict = answerIn(await turn.pacing.schedule({ ...inputOf(turn, call), ...eventsOf(turn.journal), attempt }, verifyTool))
+      const verdict = answerIn(await needs.pacing.schedule({ ...inputOf(needs, call), ...eventsOf(needs.journal), attempt }, verifyTool))
       if (verdict.kind !== 'not_begun') {
-        turn.serving.served()
-        turn.waits.end(call.callId)
+        needs.serving.served()
+        needs.waits.end(call.callId)
         return verdict
       }
       how = 'again'
       // pawl executes nothing without an answer, so being unable to call `verify` counts as `cannot_tell`.
-      if (turn.serving.isGraceOver()) return { kind: 'cannot_tell', message: 'No worker serves the tool.' }
-      turn.waits.begin(call.callId, { for: 'worker', reason: `a worker that has the tool "${call.tool}"` })
-      await turn.serving.notServed(`the tool "${call.tool}"`)
+      if (needs.serving.isGraceOver()) return { kind: 'cannot_tell', message: 'No worker serves the tool.' }
+      needs.waits.begin(call.callId, { for: 'worker', reason: `a worker that has the tool "${call.tool}"` })
+      await needs.serving.notServed(`the tool "${call.tool}"`)
     } catch (error) {
       const lost = whyLost(error)
       // `verify` is a read, so a death does no harm, but deaths must be limited.

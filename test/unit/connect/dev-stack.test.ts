@@ -10,7 +10,7 @@ import { defineAgent } from '../../../src/agent/define-agent.ts'
 import type { ConnectOptions } from '../../../src/client/connect-options.ts'
 import { doctor } from '../../../src/client/doctor/doctor.ts'
 import { Pawl } from '../../../src/client/pawl.ts'
-import { connectClient, resolveTemporal } from '../../../src/connect/temporal.ts'
+import { connectClient, configuredTemporal } from '../../../src/connect/temporal.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
 import { createWorker } from '../../../src/worker/one-process/index.ts'
 import { connectNative } from '../../../src/worker/orchestrator/temporal/connection.ts'
@@ -43,7 +43,7 @@ describe('the note of a running stack', () => {
     expect(await readdir(data)).toEqual([])
   })
 
-  it('the note of a running stack of a process that was killed is ignored', async () => {
+  it('the note of a stack whose process was killed is ignored', async () => {
     const child = spawn(process.execPath, ['-e', ''])
     await new Promise((resolve) => child.once('exit', resolve))
     await writeFile(join(folder, 'dev.json'), JSON.stringify({ pid: child.pid, ...stack }))
@@ -186,26 +186,26 @@ describe('a Temporal server that nothing names', () => {
     await expect(connectClient({})).rejects.toMatchObject(refused)
   })
 
-  it('a Temporal server that nothing names is a finding of the doctor', async () => {
+  it('the doctor reports that no Temporal server is configured', async () => {
     const { ok, checks } = await doctor({ postgres: false })
     expect(ok).toBe(false)
     expect(checks[0]).toMatchObject({ check: 'temporal', level: 'fail', measured: expect.stringContaining('not_configured') as string })
   })
 
-  it('a Temporal server that nothing names is named by the variables that say how to connect but not where', () => {
+  it('the error for a missing Temporal address names the variables that say how to connect but not where', () => {
     vi.stubEnv('TEMPORAL_NAMESPACE', 'prod')
     vi.stubEnv('TEMPORAL_API_KEY', 'k')
     vi.stubEnv('TEMPORAL_ADDRESS', '')
-    expect(() => resolveTemporal()).toThrow('(TEMPORAL_NAMESPACE and TEMPORAL_API_KEY do not name an address)')
+    expect(() => configuredTemporal()).toThrow('(TEMPORAL_NAMESPACE and TEMPORAL_API_KEY do not name an address)')
   })
 
-  it('a Temporal server that nothing names is configured by an option, a variable, or the profile file', async () => {
-    expect(resolveTemporal({ address: 'a:7233' })).toMatchObject({ address: 'a:7233', namespace: 'default' })
+  it('a Temporal server is configured by an option, a variable, or the profile file', async () => {
+    expect(configuredTemporal({ address: 'a:7233' })).toMatchObject({ address: 'a:7233', namespace: 'default' })
     vi.stubEnv('TEMPORAL_ADDRESS', 'b:7233')
-    expect(resolveTemporal({ namespace: 'n' })).toMatchObject({ address: 'b:7233', namespace: 'n' })
+    expect(configuredTemporal({ namespace: 'n' })).toMatchObject({ address: 'b:7233', namespace: 'n' })
     vi.stubEnv('TEMPORAL_ADDRESS', undefined)
     vi.stubEnv('TEMPORAL_CONFIG_FILE', join(folder, 'temporal.toml'))
     await writeFile(join(folder, 'temporal.toml'), '[profile.default]\naddress = "c:7233"\nnamespace = "profiled"\n')
-    expect(resolveTemporal()).toMatchObject({ address: 'c:7233', namespace: 'profiled' })
+    expect(configuredTemporal()).toMatchObject({ address: 'c:7233', namespace: 'profiled' })
   })
 })

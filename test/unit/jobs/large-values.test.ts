@@ -1,7 +1,7 @@
 // Large values that an executor stores through its orchestrator: what waits for the store and for how long, what is read again, and what
 // is rejected.
 import { describe, expect, it, vi } from 'vitest'
-import { blobShelf } from '../../../src/activities/blobs.ts'
+import { blobStore } from '../../../src/activities/blobs.ts'
 import { sha256Hex } from '../../../src/agent/canonical.ts'
 import { ArchiveUnavailable } from '../../../src/calls/errors.ts'
 import { type LargeValues, largeValues } from '../../../src/jobs/large-values.ts'
@@ -48,7 +48,7 @@ function memory(): Blobs & { away: boolean | 'silent'; gets: number; puts: numbe
 }
 
 /** The values of an executor whose orchestrator has this store. */
-const valuesOver = (blobs: Blobs): LargeValues => largeValues(blobShelf({ blobs, completedKey: async () => null }, LOG), LOG)
+const valuesOver = (blobs: Blobs): LargeValues => largeValues(blobStore({ blobs, completedKey: async () => null }, LOG), LOG)
 
 const LARGE = blobOfJson({ value: { rows: 'x'.repeat(200_000) } }, 'xxx', sha256Hex)
 

@@ -78,8 +78,8 @@ function record(
   values: LargeValues = away(),
 ) {
   const tool = defineTool({ name: 't', description: 'T.', input: z.object({}), effect: 'idempotent', execute: () => null, ...more })
-  const shelving = { values, executionId: 'x', waitMs: WAIT_MS, signal: new AbortController().signal }
-  return recordResult({ tool, input: { id: 'A7' }, result }, contextWith(seen), shelving)
+  const storage = { values, executionId: 'x', waitMs: WAIT_MS, signal: new AbortController().signal }
+  return recordResult({ tool, input: { id: 'A7' }, result }, contextWith(seen), storage)
 }
 
 const circular: { self?: object } = {}
@@ -124,57 +124,57 @@ describe('the record', () => {
   })
 
   it('the record of a result that is too large for the store has its size, its digest and its beginning', async () => {
-    const shelf = away()
-    const { value, content } = await record('€'.repeat(3_400_000), {}, undefined, shelf)
+    const values = away()
+    const { value, content } = await record('€'.repeat(3_400_000), {}, undefined, values)
     expect(value).toBeNull()
     expect(content).toMatch(/^The call completed\. Its result has 10200002 bytes.*\(sha256 [0-9a-f]{64}\)/)
     expect(content).toContain('€€€')
     expect(jsonBytes(content)).toBeLessThan(100_000)
-    expect(shelf.offered.map(({ patience }) => patience.waitMs)).toEqual([WAIT_MS])
+    expect(values.offered.map(({ patience }) => patience.waitMs)).toEqual([WAIT_MS])
   })
 
   it('the record of a large result without a store is complete if history can hold it, and does not wait for a store', async () => {
-    const shelf = away()
+    const values = away()
     const text = 'x'.repeat(1_000_000 - 2)
-    expect(await record(text, {}, undefined, shelf)).toEqual({ value: text })
-    expect(shelf.offered.map(({ patience }) => patience.waitMs)).toEqual([undefined])
+    expect(await record(text, {}, undefined, values)).toEqual({ value: text })
+    expect(values.offered.map(({ patience }) => patience.waitMs)).toEqual([undefined])
     expect((await record(`${text}x`)).value).toBeNull()
     // One escape is six bytes.
     expect((await record('\u0000'.repeat(200_000))).value).toBeNull()
   })
 
   it('recording a small result does not query the store', async () => {
-    const shelf = away()
-    expect(await record('x'.repeat(127_998), {}, undefined, shelf)).toEqual({ value: 'x'.repeat(127_998) })
-    expect(shelf.offered).toEqual([])
+    const values = away()
+    expect(await record('x'.repeat(127_998), {}, undefined, values)).toEqual({ value: 'x'.repeat(127_998) })
+    expect(values.offered).toEqual([])
   })
 
   it('the record of a large result refers to the store, which has the value and what the model sees, exactly', async () => {
-    const shelf = there()
+    const values = there()
     const result = { text: '\u0000\ud800€'.repeat(60_000), n: 1 }
-    const made = await record(result, { toModel: () => 'all is well', effectId: () => 'e-1' }, undefined, shelf)
-    const [blob] = shelf.kept
+    const made = await record(result, { toModel: () => 'all is well', effectId: () => 'e-1' }, undefined, values)
+    const [blob] = values.kept
     expect(made).toEqual({ blob: blob?.ref, effectId: 'e-1' })
     expect(JSON.parse(blob?.json ?? '')).toEqual({ value: result, content: 'all is well' })
     expect(blob?.ref).toEqual({ sha256: sha256Hex(blob?.json ?? ''), bytes: Buffer.byteLength(blob?.json ?? ''), preview: 'all is well' })
   })
 
   it('the record of a large result has a preview that begins as the model reads it, and is bounded', async () => {
-    const shelf = there()
-    await record('😀'.repeat(100_000), {}, undefined, shelf)
-    await record({ rows: Array.from({ length: 40_000 }, (_, n) => n) }, {}, undefined, shelf)
-    await record([{ type: 'text', text: 'seen '.repeat(40_000) }], {}, undefined, shelf)
-    const previews = shelf.kept.map(({ ref }) => ref.preview)
+    const values = there()
+    await record('😀'.repeat(100_000), {}, undefined, values)
+    await record({ rows: Array.from({ length: 40_000 }, (_, n) => n) }, {}, undefined, values)
+    await record([{ type: 'text', text: 'seen '.repeat(40_000) }], {}, undefined, values)
+    const previews = values.kept.map(({ ref }) => ref.preview)
     expect(previews.map((preview) => preview.slice(0, 10))).toEqual(['😀😀😀😀😀', '{"rows":[0', 'seen seen '])
     for (const preview of previews) expect(preview).toHaveLength(2_000)
   })
 
   it('the record of a result that is too large for any model is its beginning, and the store is not asked', async () => {
-    const shelf = there()
-    const { value, content } = await record('x'.repeat(64_000_001), {}, undefined, shelf)
+    const values = there()
+    const { value, content } = await record('x'.repeat(64_000_001), {}, undefined, values)
     expect(value).toBeNull()
     expect(content).toMatch(/^The call completed\. Its result has 64000003 bytes/)
-    expect(shelf.kept).toEqual([])
+    expect(values.kept).toEqual([])
   })
 
   it('the record keeps what the model sees beside the value', async () => {

@@ -5,7 +5,7 @@ import type { SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { isWaiting } from '../../../src/session/past/call-status.ts'
 import type { SessionState } from '../../../src/session/state.ts'
-import { newProjection, project, type Projection, recall } from '../../../src/store/project/projections.ts'
+import { newProjection, project, type Projection, preload } from '../../../src/store/project/projections.ts'
 import { newSessionColumns, type SessionColumns, waitingCalls } from '../../../src/store/project/session-columns.ts'
 import { eventfulSessions } from '../session/sound-session.ts'
 import { size } from '../../support/sizes.ts'
@@ -42,7 +42,7 @@ function flushedAgain({ session, openTurn }: Projection, events: readonly Sessio
   const reopens = next.find((event) => event.type === 'recovery_started' && event.strategy === 'selective')
   const answerSeq = reopens?.type === 'recovery_started' ? reopens.toSeq : undefined
   const from = answerSeq !== undefined && answerSeq <= events.length ? answerSeq : openTurn?.seq
-  if (from !== undefined) recall(projection, events.slice(from - 1))
+  if (from !== undefined) preload(projection, events.slice(from - 1))
   return projection
 }
 

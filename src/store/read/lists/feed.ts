@@ -1,7 +1,7 @@
 // The events of all sessions in the order in which their transactions began: a reader that continues from its place misses none.
 import type { EventType, SessionEvent } from '../../../session/events.ts'
 import { textIn } from '../../postgres/columns.ts'
-import { type HeldUp, readHeldUp, readHorizon } from '../../postgres/commit-order.ts'
+import { type FeedHoldUp, readHeldUp, readHorizon } from '../../postgres/commit-order.ts'
 import type { Database, Queryable, TextRow } from '../../postgres/database.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
@@ -37,7 +37,7 @@ export interface FeedNeeds {
   database: Pick<Database, 'sequence'>
   schema: PostgresSchema
   /** Called at the end of the feed with what holds up further events. */
-  report?: ((heldUp: HeldUp | null) => void) | undefined
+  report?: ((heldUp: FeedHoldUp | null) => void) | undefined
 }
 
 /** The place before the first event. */

@@ -45,7 +45,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   const kept = keepAnswers()
 
   /** Acquires the job's lease, and passes a stop to the executor that has the job. */
-  function setOut(order: JobOrder, listener: JobListener = {}): Underway {
+  function prepare(order: JobOrder, listener: JobListener = {}): Underway {
     const stop = new AbortController()
     const lease = leases.take(order.ticket, (why) => {
       stop.abort()
@@ -58,19 +58,19 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   async function dispatch(asked: JobOrder, listener?: JobListener): Promise<JobAnswer> {
     // The server may have given up on an attempt whose executor is still working, because its orchestrator died and the heartbeats stopped.
     const order = withAnswer(asked, { answer: answerIn(pool.executors(), asked) ?? kept.of(asked) })
-    const job = setOut(order, listener)
+    const job = prepare(order, listener)
     try {
       // From the second attempt on, every call begins after the server has confirmed the attempt, so that an attempt assigned to a frozen
       // or dead process does not count against the call. If the server cannot be reached, the call begins anyway.
       if (order.attempt.number > 1) await announce(job.lease)
-      return await carried(job)
+      return await placeAndNote(job)
     } finally {
       job.lease.release()
     }
   }
 
-  async function carried(job: Underway): Promise<JobAnswer> {
-    const answer = await carry(job)
+  async function placeAndNote(job: Underway): Promise<JobAnswer> {
+    const answer = await place(job)
     if (answer) kept.note(job.order, answer.result)
     return answer
   }
@@ -78,13 +78,13 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   async function adopt(executor: Executor, held: HeldJobReport): Promise<JobAnswer> {
     const { begun, progress, reserved, outcome } = held
     const ticket = { ...held.order.ticket, report: { ...held.order.ticket.report, begun, ...defined({ progress, reserved }) } }
-    const job = setOut({ ...held.order, ticket })
+    const job = prepare({ ...held.order, ticket })
     try {
       // The dead orchestrator's last heartbeat may be old, and this orchestrator may die before its next one, so send one now.
       if (!outcome) void announce(job.lease)
       job.at = pool.keep(executor, held, job)
       const answer = await resultOf(await job.at.ended, job)
-      if (answer === 'again') return await carried(job)
+      if (answer === 'again') return await placeAndNote(job)
       kept.note(job.order, answer.result)
       return answer
     } finally {
@@ -92,7 +92,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
     }
   }
 
-  async function carry(job: Underway): Promise<JobAnswer> {
+  async function place(job: Underway): Promise<JobAnswer> {
     for (let placements = 0; placements < MAX_PLACEMENTS; placements++) {
       const hasExecutor = await waitForExecutor(job)
       if (job.stopped.aborted)

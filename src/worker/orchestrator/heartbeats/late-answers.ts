@@ -54,12 +54,12 @@ export function lateAnswers({ connection, client, logger }: LateAnswersOptions):
             error instanceof CancelledFailure ? activity.reportCancellation(taskToken) : activity.fail(taskToken, error),
           )
         }
-        const givenUp = { activity: activityType, workflowId, input: input.args[0], result }
-        if (!isLate() && !effectIn(givenUp)) return result
+        const late = { activity: activityType, workflowId, input: input.args[0], result }
+        if (!isLate() && !effectIn(late)) return result
         return sendLate(
           about,
           () => activity.complete(taskToken, result),
-          () => signalLateResult(client, givenUp, logger),
+          () => signalLateResult(client, late, logger),
         )
       },
     },

@@ -8,7 +8,7 @@ import { defined } from '../../../session/defined.ts'
 import { offer } from './offering.ts'
 
 /** An activity that the server has given up on, and its result. */
-export interface GivenUp {
+export interface LateResult {
   activity: string
   workflowId: string
   input: unknown
@@ -16,7 +16,7 @@ export interface GivenUp {
 }
 
 /** The result of an `external` body that took effect; undefined otherwise, because the workflow settles those calls by itself. */
-export function effectIn({ activity, input, result }: GivenUp): LateResultSignal | undefined {
+export function effectIn({ activity, input, result }: LateResult): LateResultSignal | undefined {
   if (activity !== 'executeTool') return undefined
   const { kind } = result as ExecuteToolResult
   const { run, turn, resolution } = input as ExecuteToolInput
@@ -32,10 +32,10 @@ export function effectIn({ activity, input, result }: GivenUp): LateResultSignal
 }
 
 /** Signals the workflow if there is such a result. Never rejects: without the signal, `verify` or a person resolves the call. */
-export async function signalLateResult(client: Client, givenUp: GivenUp, logger: Logger): Promise<void> {
-  const effect = effectIn(givenUp)
+export async function signalLateResult(client: Client, late: LateResult, logger: Logger): Promise<void> {
+  const effect = effectIn(late)
   if (!effect) return
-  const { workflowId } = givenUp
+  const { workflowId } = late
   try {
     const { workflow } = client
     // The server may be lost again. A session that has ended gets the result no more.

@@ -1,10 +1,10 @@
 // A worker's connection to Temporal.
 import { NativeConnection } from '@temporalio/worker'
-import { noTemporal, resolveTemporal, whyNoTemporal, type TemporalAddress } from '../../../connect/temporal.ts'
+import { noTemporal, configuredTemporal, whyNoTemporal, type TemporalAddress } from '../../../connect/temporal.ts'
 
 /** Opens a native connection that pawl owns. @throws ConnectError `no_temporal`. */
 export async function connectNative(temporal: TemporalAddress): Promise<NativeConnection> {
-  const { namespace: _, ...where } = resolveTemporal(temporal)
+  const { namespace: _, ...where } = configuredTemporal(temporal)
   const { apiKey, ...rest } = where
   try {
     return await NativeConnection.connect({

@@ -8,7 +8,7 @@ import { soundEvent } from '../project/sound-events.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
 /** The events of completed results that are replayed, and of the open turn. */
-export async function recalledEvents(
+export async function eventsToPreload(
   tx: Queryable,
   schema: PostgresSchema,
   key: string,
