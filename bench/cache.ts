@@ -5,7 +5,7 @@ import { startStack } from 'pawl/testing'
 import { createWorker } from 'pawl/worker'
 import { cacheUses } from '../test/support/prompt-cache.ts'
 import { agentsOf } from './cache/agents.ts'
-import { type Sent, scriptedClaude } from './cache/scripted-claude.ts'
+import { type ClaudeRequest, scriptedClaude } from './cache/scripted-claude.ts'
 
 /** Anthropic's prices, as multiples of an uncached input token: for reading a token from the cache, and for writing it. */
 const PRICE = { read: 0.1, written: 1.25 }
@@ -37,7 +37,7 @@ export async function run(args: string[]): Promise<void> {
   }
 }
 
-function row(name: string, sent: readonly Sent[]): string {
+function row(name: string, sent: readonly ClaudeRequest[]): string {
   const uses = cacheUses(sent)
   const sum = (of: (use: (typeof uses)[number]) => number): number => uses.reduce((total, use) => total + of(use), 0)
   const all = sum((use) => use.all)

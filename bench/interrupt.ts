@@ -1,12 +1,17 @@
 // `npm run bench -- interrupt`: from the call of `session.interrupt()` to the abort signals of the calls in progress, and to the run's end.
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
-import { type Held, type Interrupted, withInterruptBench } from './interrupt/rig.ts'
+import { type HeldStep, type InterruptTimes, withInterruptBench } from './interrupt/rig.ts'
 import { quantile } from './statistics.ts'
 
 /** What is in progress when the interrupt comes. */
-const HELD: readonly Held[] = ['model', 'tool', 'reads', 'riding']
-const NAMES: Record<Held, string> = { model: 'a model call', tool: 'a tool call', reads: 'five parallel reads', riding: 'a riding read' }
+const HELD: readonly HeldStep[] = ['model', 'tool', 'reads', 'riding']
+const NAMES: Record<HeldStep, string> = {
+  model: 'a model call',
+  tool: 'a tool call',
+  reads: 'five parallel reads',
+  riding: 'a riding read',
+}
 
 /** Runs the benchmark. */
 export async function run(args: string[]): Promise<void> {
@@ -21,7 +26,7 @@ export async function run(args: string[]): Promise<void> {
   const results = []
   for (const workers of values.workers.split(',').map(Number)) {
     const measured = await withInterruptBench(workers, async (bench) => {
-      const series = HELD.map((held) => ({ held, interrupts: [] as Interrupted[] }))
+      const series = HELD.map((held) => ({ held, interrupts: [] as InterruptTimes[] }))
       // In turn, so that other load on the machine affects all of them equally.
       for (let n = 0; n < Number(values.interrupts); n++) for (const one of series) one.interrupts.push(await bench.interrupt(one.held))
       return series
@@ -36,7 +41,7 @@ export async function run(args: string[]): Promise<void> {
   console.log(`${values.interrupts} interrupts each, load average ${loadavg()[0]?.toFixed(1)}`)
 }
 
-function summaryOf(interrupts: readonly Interrupted[]) {
+function summaryOf(interrupts: readonly InterruptTimes[]) {
   const of = (ms: number[]) => ({ p50: Math.round(quantile(ms, 0.5)), p95: Math.round(quantile(ms, 0.95)) })
   return { signal: of(interrupts.map(({ signalMs }) => signalMs)), end: of(interrupts.map(({ endMs }) => endMs)) }
 }

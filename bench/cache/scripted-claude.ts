@@ -3,13 +3,13 @@ import Anthropic from '@anthropic-ai/sdk'
 import type { cacheUses } from '../../test/support/prompt-cache.ts'
 
 /** A request as it was sent. */
-export type Sent = Parameters<typeof cacheUses>[0][number]
+export type ClaudeRequest = Parameters<typeof cacheUses>[0][number]
 
 /** The script. */
 export interface ScriptedClaude {
   client: Anthropic
   /** The requests since `begin`. */
-  readonly sent: readonly Sent[]
+  readonly sent: readonly ClaudeRequest[]
   /** Begins a conversation: the next request is its first one. */
   begin(): void
 }
@@ -21,13 +21,13 @@ type Call = [tool: string, input: object]
  * memory, and ticks off a step, if it can plan.
  */
 export function scriptedClaude(turns: number): ScriptedClaude {
-  let sent: Sent[] = []
+  let sent: ClaudeRequest[] = []
   let turn = 0
   const client = new Anthropic({
     apiKey: 'none',
     maxRetries: 0,
     fetch: (_url, init) => {
-      const request = JSON.parse(init?.body as string) as Sent
+      const request = JSON.parse(init?.body as string) as ClaudeRequest
       const tools = new Set(((request.tools ?? []) as { name: string }[]).map(({ name }) => name))
       const isSummary = tools.size === 0
       sent.push(request)

@@ -19,10 +19,10 @@ const LOOK_EVERY_MS = 10
 const WARM_UP_RUNS = 8
 
 /** What is in progress when the interrupt comes; `riding` is a quick read that is part of its model call. */
-export type Held = 'model' | 'tool' | 'reads' | 'riding'
+export type HeldStep = 'model' | 'tool' | 'reads' | 'riding'
 
 /** Milliseconds from the call of `interrupt`. */
-export interface Interrupted {
+export interface InterruptTimes {
   /** To the signal of the last call in progress. */
   signalMs: number
   /** To the moment when the client knows that the run has ended. */
@@ -31,7 +31,7 @@ export interface Interrupted {
 
 /** The interrupts. */
 export interface InterruptBench {
-  interrupt(held: Held): Promise<Interrupted>
+  interrupt(held: HeldStep): Promise<InterruptTimes>
 }
 
 interface Report {
@@ -77,7 +77,7 @@ export async function withInterruptBench<T>(workers: number, use: (bench: Interr
   }
 
   /** Interrupts a riding read. A read that an executor ran as an activity is not counted: the tool is made quick there first. */
-  async function interruptRiding(): Promise<Interrupted> {
+  async function interruptRiding(): Promise<InterruptTimes> {
     for (;;) {
       const { sessionId, ...interrupted } = await interruptOne('riding')
       if (!(await activitiesOf(client, `pawl:${sessionId}`)).includes('executeTool')) return interrupted
@@ -85,11 +85,11 @@ export async function withInterruptBench<T>(workers: number, use: (bench: Interr
     }
   }
 
-  async function interrupt(held: Held): Promise<Interrupted> {
+  async function interrupt(held: HeldStep): Promise<InterruptTimes> {
     return held === 'riding' ? interruptRiding() : interruptOne(held)
   }
 
-  async function interruptOne(held: Held): Promise<Interrupted & { sessionId: string }> {
+  async function interruptOne(held: HeldStep): Promise<InterruptTimes & { sessionId: string }> {
     const count = held === 'reads' ? 5 : 1
     const session = pawl.session(undefined, { agent: 'interrupt' })
     const handle = await session.send(held)

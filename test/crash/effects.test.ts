@@ -12,7 +12,7 @@ const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', 
 const EFFECTS = ['look', 'put', 'charge'] as const
 
 /** A call that is held at a stage of its body. */
-interface Held {
+interface HeldCall {
   what: string
   plan: Plan
   mark: HeldMark
@@ -21,7 +21,7 @@ interface Held {
 }
 
 /** Starts a run with one call and holds it. */
-async function hold(rig: Rig, what: string, stage: Mark['stage']): Promise<Held> {
+async function hold(rig: Rig, what: string, stage: Mark['stage']): Promise<HeldCall> {
   const plan = call(what)
   const held = rig.ledger.holdNext({ stage, what, attempt: 1 })
   const run = await rig.start(plan)
@@ -32,14 +32,14 @@ async function hold(rig: Rig, what: string, stage: Mark['stage']): Promise<Held>
   return { what, plan, mark, answer, session: run.sessionId }
 }
 
-const stagesOf = (rig: Rig, { session, what }: Held): string[] =>
+const stagesOf = (rig: Rig, { session, what }: HeldCall): string[] =>
   rig.ledger.marks({ session, what }).map(({ stage, attempt }) => `${stage} ${attempt}`)
 
 const ONCE = ['entered 1', 'applied 1', 'left 1']
 
 /** A call of each effect, held within one process or group of processes: no other exists yet that could hold them. */
-async function holdAll(rig: Rig, stage: Mark['stage']): Promise<Held[]> {
-  const calls: Held[] = []
+async function holdAll(rig: Rig, stage: Mark['stage']): Promise<HeldCall[]> {
+  const calls: HeldCall[] = []
   for (const what of EFFECTS) calls.push(await hold(rig, what, stage))
   return calls
 }
@@ -97,7 +97,7 @@ describe.each(
   })
   afterAll(() => rig.close())
 
-  it('asked to stop, a worker lets a call of each effect finish and be recorded, and exits cleanly', async () => {
+  it('a worker that is asked to stop lets a call of each effect finish, records it, and exits cleanly', async () => {
     const first = await rig.serve(script)
     const calls = await holdAll(rig, 'entered')
     process.kill(first.pid, 'SIGTERM')

@@ -15,7 +15,7 @@ type Tool = (typeof TOOLS)[number]
 
 const call = (tool: Tool): Plan => [[{ tool, input: { name: 'a', ...(tool === 'dawdle' && { ms: 0 }) } }]]
 
-interface Held {
+interface HeldCall {
   tool: Tool
   run: RunHandle
   mark: HeldMark
@@ -38,14 +38,14 @@ afterAll(async () => {
 })
 
 /** Starts a run whose call is held within its body. */
-async function held(tool: Tool): Promise<Held> {
+async function held(tool: Tool): Promise<HeldCall> {
   const mark = rig.ledger.holdNext({ stage: 'entered', what: tool })
   const run = await rig.start(call(tool))
   return { tool, run, mark: await mark }
 }
 
 /** The body was entered once and had its effect once; neither verify nor a person was asked. */
-async function expectOneEntry({ tool, run }: Held): Promise<void> {
+async function expectOneEntry({ tool, run }: HeldCall): Promise<void> {
   expect((await run.result()).text).toBe(finalAnswer(call(tool)))
   const marks = rig.ledger.marks({ session: run.sessionId, what: tool })
   expect(marks.filter(({ stage }) => stage === 'entered')).toHaveLength(1)

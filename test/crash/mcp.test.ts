@@ -34,7 +34,7 @@ async function killedAt(stage: Mark['stage'], what: What): Promise<{ run: RunHan
 const stagesOf = (name: string): string[] => rig.ledger.marks({ session: name }).map(({ stage }) => stage)
 
 describe.each(Object.keys(EFFECTS) as What[])('a call of %s through an MCP server', (what) => {
-  it('has one effect if its executor is killed before it, and the server does not outlive the executor', async () => {
+  it(`a call of ${what} through an MCP server has one effect if its executor is killed before it, and the server dies with the executor`, async () => {
     const { run, name, server, text } = await killedAt('entered', what)
     expect(text).toBe(`Done: ${what} ${name}`)
     expect(stagesOf(name)).toEqual(['entered', 'entered', 'applied', 'left'])
@@ -42,7 +42,7 @@ describe.each(Object.keys(EFFECTS) as What[])('a call of %s through an MCP serve
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: `tool:ledger__${what}`, attempt: 1, class: 'WorkerDied' }])
   })
 
-  it('is repeated only as its effect allows if its executor is killed after it', async () => {
+  it(`a call of ${what} through an MCP server is repeated only as its effect allows if its executor is killed after it`, async () => {
     const { name, text } = await killedAt('left', what)
     expect(text).toBe(`Done: ${what} ${name}`)
     const once = ['entered', 'applied', 'left']

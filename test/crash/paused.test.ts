@@ -15,7 +15,7 @@ const LONG_MS = 12_000
 
 const call = (tool: string): Plan => [[{ tool, input: { name: 'a', ...(tool === 'dawdle' && { ms: 0 }) } }]]
 
-interface Held {
+interface HeldCall {
   tool: string
   run: RunHandle
   mark: HeldMark
@@ -36,7 +36,7 @@ const told = (what: 'started' | 'worker' | 'orchestrator'): number[] =>
   parent.lines.filter((line) => line.startsWith(`${what} `)).map((line) => Number(line.split(' ')[1]))
 
 /** Starts a run with one call of the tool, and holds it at the mark that fits `at`. */
-async function held(tool: string, at: MarkFilter = { stage: 'entered', what: tool }): Promise<Held> {
+async function held(tool: string, at: MarkFilter = { stage: 'entered', what: tool }): Promise<HeldCall> {
   const mark = rig.ledger.holdNext(at)
   const run = await rig.start(call(tool))
   return { tool, run, mark: await mark }

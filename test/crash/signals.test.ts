@@ -43,21 +43,21 @@ async function serve(): Promise<ServingProcess> {
   return parent
 }
 
-interface Held {
+interface HeldCall {
   tool: string
   run: RunHandle
   mark: HeldMark
 }
 
 /** Starts a run with one call of the tool, and holds it at the mark that fits `at`. */
-async function held(tool: string, at: MarkFilter = { stage: 'entered', what: tool }, ms = DURATIONS[tool]): Promise<Held> {
+async function held(tool: string, at: MarkFilter = { stage: 'entered', what: tool }, ms = DURATIONS[tool]): Promise<HeldCall> {
   const mark = rig.ledger.holdNext(at)
   const run = await rig.start(call(tool, ms))
   return { tool, run, mark: await mark }
 }
 
 /** One call of each kind, in its body; the first is a model call. */
-async function everyKind(): Promise<Held[]> {
+async function everyKind(): Promise<HeldCall[]> {
   const calls = [await held('look', { stage: 'model' })]
   for (const tool of ['look', 'put', 'dawdle']) calls.push(await held(tool))
   return calls

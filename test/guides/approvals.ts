@@ -94,7 +94,7 @@ export async function answer(session: SessionHandle, callId: string) {
   // #endregion answer
 }
 
-/** Says what became of a call. */
+/** Says how a call ended. */
 export async function resolve(session: SessionHandle, callId: string) {
   // #region resolve
   await session.resolve(callId, { happened: true, result: { booking: 'B-17' } }, { by: 'ann', note: 'saw it in their portal' })

@@ -7,7 +7,7 @@ import type { SettledRun, SessionHandle } from 'pawl/client'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openStore, type Store } from '../../src/store/index.ts'
-import { argumentOf, PROTOCOL, putIn, type Request, type Sent } from '../support/anything.ts'
+import { argumentOf, PROTOCOL, putIn, type Request, type SentArgument } from '../support/anything.ts'
 import { foldedState } from '../support/folded.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { type ApprovalStage, approvalStage } from '../support/approvals.ts'
@@ -29,7 +29,7 @@ type Moment = (typeof MOMENTS)[number]
 
 interface Case {
   request: Request
-  sent: Sent
+  sent: SentArgument
   moment: Moment
 }
 
@@ -102,7 +102,7 @@ async function reach(session: SessionHandle, moment: Moment): Promise<{ call: st
 }
 
 /** Sends the request, which the server or the session may refuse. Rejects only if no answer arrives in time. */
-async function send({ request: { kind, name } }: Case, sessionId: string, payloads: Sent['payloads']): Promise<void> {
+async function send({ request: { kind, name } }: Case, sessionId: string, payloads: SentArgument['payloads']): Promise<void> {
   const { namespace } = here.stack
   const service = here.temporal.workflowService
   const workflowExecution = { workflowId: `pawl:${sessionId}` }

@@ -97,7 +97,7 @@ describe('the handle of a message', () => {
     expect(await settled(session, run)).toMatchObject({ status: 'failed', run: 1, code: 'overloaded_error' })
   })
 
-  it('the handle of a message in a fork that began in the middle of its run is interrupted', async () => {
+  it('the handle of a message reports an interrupted run in a fork that began in the middle of that run', async () => {
     let calls = 0
     const { session } = player.play(here.pawl, { model: () => (++calls === 1 ? [use('look', 'it')] : 'done') })
     const run = await session.send('go', { messageId: 'm1' })
@@ -125,7 +125,7 @@ describe('the handle of a message', () => {
     expect(await third.settled(TIMEOUT)).toMatchObject({ status: 'rejected', code: 'agent_mismatch' })
   })
 
-  it('the handle of a message is rejected as pruned once the session was pruned, archived or not', async () => {
+  it('the handle of a message says `pruned` once the session was pruned, whether the message was archived before or not', async () => {
     const { session, one } = await answered()
     await session.rollback({ message: 'm1', by: 'ann' })
     await closed(session)
@@ -145,7 +145,7 @@ describe('the handle of a message', () => {
     expect(await (await session.send('three', { messageId: 'm0' })).result(TIMEOUT)).toMatchObject({ text: 'heard three' })
   })
 
-  it('the handle of a message is rejected as erased, after the session was erased', async () => {
+  it('the handle of a message says `erased` once the session was erased', async () => {
     const { session, one } = await answered()
     await closed(session)
     await here.pawl.erase(session.id, { by: 'dpo' })
@@ -155,7 +155,7 @@ describe('the handle of a message', () => {
 
   // A handle looks again every 30 s: too long for every run of the tests.
   it.runIf(size(false, true))(
-    'the handle of a message is rejected as erased, if it has waited since before the session was erased',
+    'the handle of a message that was already waiting says `erased` when the session is erased',
     async () => {
       const { session } = await answered()
       await closed(session)

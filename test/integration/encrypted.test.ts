@@ -160,7 +160,7 @@ async function rawHistories(): Promise<Raw> {
 }
 
 describe('with a payload codec, the raw histories', () => {
-  it('raw histories with a payload codec have nothing of the user’s in the clear', async () => {
+  it('raw histories written with a payload codec contain none of the user’s data as plain text', async () => {
     // Not all at once: a run of twelve steps would share the machine with dozens of sessions that open and close.
     await Promise.all([everyCommand(), everyFailure()])
     await everyRefusal()
@@ -173,7 +173,7 @@ describe('with a payload codec, the raw histories', () => {
     expectEncoded(text)
   })
 
-  it('raw histories with a payload codec do not say who erased a session that was still open', async () => {
+  it('raw histories written with a payload codec do not show who erased an open session', async () => {
     const { session, id } = await answered()
     const handle = here.temporal.workflow.getHandle(workflowIdOf(id))
     const { runId } = await handle.describe()

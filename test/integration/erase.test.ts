@@ -298,7 +298,7 @@ describe('the status', () => {
     expect(run.code).toBe(1)
   })
 
-  it('lists of what an erased session had say when it was erased, by whom and why', async () => {
+  it('lists of an erased session’s rows say when it was erased, by whom and why', async () => {
     const { id, session } = await closed()
     await here.pawl.erase(id, { by: 'dpo', reason: 'request 4711' })
     const cli = (...args: string[]) =>

@@ -97,7 +97,7 @@ describe('failures', () => {
     expect((await queries.failures({ since: NOON, until: NOON + 1 })).agents).toEqual([])
   })
 
-  it('failures of runs are counted by whether they healed by themselves, by a person, or not at all', async () => {
+  it('failed runs are counted by whether they recovered automatically, a person recovered them, or neither', async () => {
     const byPolicy: EventBody[] = [
       { type: 'recovery_started', run: 1, strategy: 'continue_run', automatic: true },
       { type: 'recovery_ended', run: 1, strategy: 'continue_run' },

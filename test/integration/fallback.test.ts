@@ -324,7 +324,7 @@ describe('content that the provider refuses', () => {
     }
   })
 
-  it('content that the provider refuses cannot be found if no content is at fault: the run fails as the provider says', async () => {
+  it('a refused run fails with the provider’s own reason if no content is at fault', async () => {
     const session = pickySession()
     expect(await say(session, 'REFUSED from the start')).toMatchObject({ status: 'failed', code: 'invalid_request_error' })
     expect(callsOf(session)).toHaveLength(1)

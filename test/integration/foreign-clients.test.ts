@@ -234,7 +234,7 @@ describe('a signal that cannot be a message', () => {
 })
 
 describe('invalid arguments', () => {
-  it('invalid arguments of a start that cannot be decoded leave a session that its first message completes', async () => {
+  it('a start whose arguments cannot be decoded leaves a session that its first message completes', async () => {
     const { id, session } = player.play(here.pawl, { model: inOrder('hello') })
     const { namespace } = here.stack
     await here.temporal.workflowService.startWorkflowExecution({
@@ -269,7 +269,7 @@ describe('invalid arguments', () => {
     expect(await session.state()).toMatchObject({ sessionId: id, tags: ['a'] })
   })
 
-  it('invalid arguments of a start that claim to be carried over by continue-as-new are left out', async () => {
+  it('start arguments that claim to be carried over by continue-as-new are ignored', async () => {
     const other = player.play(here.pawl, { model: inOrder('hello') })
     await (await other.session.send('hello')).result({ timeout: 20_000 })
     const state = await foldedState(other.session)
@@ -288,7 +288,7 @@ describe('invalid arguments', () => {
     }
   })
 
-  it('invalid arguments of a start that claim this, and that a schedule repeats, are left out of later executions, too', async () => {
+  it('start arguments that claim to be carried over, and that a schedule repeats, are ignored in later executions, too', async () => {
     const { id, session, requests } = player.play(here.pawl, {})
     const carried = { coreVersion: 2, state: { v: 1, sessionId: id, seq: 40, run: 7 }, digest: 'd', previous: 'p' }
     await here.temporal.workflow.start('pawlSession', {
@@ -305,7 +305,7 @@ describe('invalid arguments', () => {
     await here.temporal.workflow.getHandle(`pawl:${id}`).terminate()
   })
 
-  it('invalid arguments of a start that are too large are left out and reported, and the session continues', async () => {
+  it('start arguments that are too large are left out and reported, and the session continues', async () => {
     const { id, session } = player.play(here.pawl, { model: inOrder('still here') })
     await here.temporal.workflow.signalWithStart('pawlSession', {
       workflowId: `pawl:${id}`,

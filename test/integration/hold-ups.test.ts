@@ -89,7 +89,7 @@ describe('a session that no worker has picked up', () => {
 })
 
 describe('a Postgres that hangs for a client', () => {
-  it('a Postgres that hangs for a client does not keep a result from its caller or the client from closing', async () => {
+  it('a hanging Postgres keeps neither a result from its caller nor a client from closing', async () => {
     const here = await deploy()
     const proxy = await startSlowProxy(here.stack.databaseUrl)
     try {
@@ -109,7 +109,7 @@ describe('a Postgres that hangs for a client', () => {
     }
   })
 
-  it('a Postgres that hangs for a client does not delay a timeout', async () => {
+  it('a hanging Postgres does not delay a timeout', async () => {
     const here = await deploy()
     const proxy = await startSlowProxy(here.stack.databaseUrl)
     try {

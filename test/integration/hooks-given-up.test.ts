@@ -111,7 +111,7 @@ describe.concurrent('hooks at the end of a run', () => {
     }
   })
 
-  it('hooks at the end of a run run if the agent is served again within that time', async () => {
+  it('hooks at the end of a run are carried out if the agent is served again in time', async () => {
     const there = await deploy()
     try {
       const worker = await there.startWorker({ agents: [agent] })

@@ -87,7 +87,7 @@ describe('maxRepeats', () => {
     expect((await session.messages()).at(-1)).toMatchObject({ role: 'assistant', content: [{ text: 'found it' }] })
   })
 
-  it('maxRepeats lets a run go on whose results differ', async () => {
+  it('maxRepeats does not stop a run whose results differ', async () => {
     let looks = 0
     const { session } = patient.play(here.pawl, {
       model: (request) => (answersIn(request) < 6 ? forever : 'found it'),

@@ -223,7 +223,7 @@ describe('the local stack', () => {
     expect(said.filter((line) => line.includes(' exited ('))).toHaveLength(4)
   })
 
-  it('the local stack that loses the process that runs its servers says so, and leaves nothing behind', { timeout: MINUTE }, async () => {
+  it('a local stack that loses the process that runs its servers says so, and leaves nothing behind', { timeout: MINUTE }, async () => {
     const lostDir = join(await folder(), 'data')
     const stack = await start({ dataDir: lostDir, onDeath: 'restart' })
     const pids = [stack.temporal.pid ?? 0, stack.postgres.pid ?? 0]

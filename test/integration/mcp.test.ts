@@ -84,7 +84,7 @@ async function play(calls: Calls) {
 }
 
 describe.concurrent('a session with the tools of MCP servers', { timeout: 60_000 }, () => {
-  it('calls published servers over stdio, each as its rule says', async () => {
+  it('a session calls published MCP servers over stdio, each as its rule says', async () => {
     const path = join(folder, 'hello.txt')
     const { session, results } = await play([
       ['everything__echo', { message: 'hello' }],
@@ -111,24 +111,24 @@ describe.concurrent('a session with the tools of MCP servers', { timeout: 60_000
     ])
   })
 
-  it('has an image as a block that the model sees', async () => {
+  it('an image from an MCP server is a block that the model sees', async () => {
     const { requests: asked, results } = await play([['everything__get-tiny-image', {}]])
     await results()
     expect(JSON.stringify(asked().at(-1)?.messages)).toContain('"media_type":"image/png"')
   })
 
-  it('asks a person before a tool that no rule names', async () => {
+  it('a session asks a person before it calls an MCP tool that no rule names', async () => {
     const { session, run, results } = await play([['shop__note_order', { orderId: 'A7', note: 'gift' }]])
     await session.approve('t_1_1_0', { digest: await digestOf(run, 't_1_1_0'), by: 'ann' })
     expect(await results()).toEqual(['noted gift'])
   })
 
-  it('refuses arguments that do not match the schema before the server sees them', async () => {
+  it('arguments that do not match the schema are refused before the MCP server sees them', async () => {
     const { results } = await play([['shop__find_order', { orderId: 7 }]])
     expect(await results()).toEqual([expect.stringContaining("do not match the tool's schema")])
   })
 
-  it('an error result of a read is an error for the model, and after one of an external tool verify says what happened', async () => {
+  it('the model gets the error result of an MCP read; after one of an external MCP tool, verify says what happened', async () => {
     const { results } = await play([
       ['files__read_text_file', { path: join(folder, 'missing.txt') }],
       ['shop__create_refund', { orderId: 'shaky', cents: 100 }],
@@ -141,7 +141,7 @@ describe.concurrent('a session with the tools of MCP servers', { timeout: 60_000
     expect(shop.headers.every((headers) => headers.get('authorization') === 'Bearer secret')).toBe(true)
   })
 
-  it('shows the progress of a call', async () => {
+  it('a session shows the progress of a call to an MCP server', async () => {
     const { session, results } = await play([['everything__trigger-long-running-operation', { duration: 1, steps: 2 }]])
     await results()
     expect(ofType(await eventsOf(session), 'tool_progress')[0]).toMatchObject({ value: { total: 2 } })
@@ -149,7 +149,7 @@ describe.concurrent('a session with the tools of MCP servers', { timeout: 60_000
 })
 
 describe('a server that is away', () => {
-  it('fails its calls as attempts, and the session goes on; when it is back, it serves again', async () => {
+  it('calls to an unavailable MCP server fail as attempts, the session continues, and later calls succeed once it is back', async () => {
     const url = new URL(shop.url)
     await (await play([['shop__find_order', { orderId: 'before' }]])).results()
     await shop.close()
@@ -161,7 +161,7 @@ describe('a server that is away', () => {
   })
 })
 
-it('the guide has the example that runs here', async () => {
+it('the guide to MCP servers has the example that runs here', async () => {
   const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
   const [, snippet = ''] = /\/\/ #region guide\n([\s\S]*)\/\/ #endregion/.exec(await read('test/guides/mcp.ts')) ?? []
   const printed = snippet.trimEnd().replace('../../src/tools/index.ts', 'pawl/tools')

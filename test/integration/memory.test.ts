@@ -86,7 +86,7 @@ describe.concurrent('a memory', () => {
     expect((await activitiesOf(id)).filter((type) => type === 'executeTool')).toHaveLength(1)
   })
 
-  it('a memory refuses with an error result that says what to do', async () => {
+  it('a refused change of the memory is an error result that says what to do', async () => {
     const refused = [append('n'.repeat(31), 'notes'), append('text', 'other'), replace('x', 'nothing like it'), append('  ')]
     const { session, events, requests } = await played({ model: inOrder(refused, 'done') })
     expect(ofType(events, 'tool_failed').map(({ code, attempt }) => [code, attempt])).toEqual([
@@ -108,7 +108,7 @@ describe.concurrent('a memory', () => {
     expect([await session.memory(), await session.memoryVersions()]).toEqual([[], []])
   })
 
-  it('a memory makes a checkpoint when a turn that changed it ends, if the policy says so', async () => {
+  it('a turn that changed the memory ends with a checkpoint, if the policy says so', async () => {
     const { events } = await played({ model: inOrder([append(HALF), use('look', 'more')], [use('look', 'again')], 'done') })
     expect(ofType(events, 'checkpoint_made').map(({ turn, reasons }) => [turn, reasons])).toEqual([[1, ['event:memory_changed']]])
   })

@@ -255,7 +255,7 @@ it(
 )
 
 it(
-  'metrics do not keep a worker from its work while another process has the port, and are served once it is free',
+  'a worker works while another process has its metrics port, and serves metrics once the port is free',
   async () => {
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')

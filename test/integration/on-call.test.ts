@@ -101,7 +101,7 @@ it('`pawl recover` says that the run has failed again, and exits with 1', async 
   expect(stdout).toMatch(/error +broken: [^]*recover +pawl recover [^]*\n {2}it was recovered, but its run failed again\n/)
 })
 
-it('a worker that has just stopped is missed as soon as a task waits, not after its last poll would have ended', async () => {
+it('a worker that has just stopped is reported as missing as soon as a task waits, not when its last poll would have ended', async () => {
   const queue = `stopped-${randomUUID().slice(0, 8)}`
   const worker = await here.startWorker({ agents: [player.agent], taskQueue: queue })
   const client = await here.connect({ taskQueue: queue })

@@ -74,7 +74,7 @@ describe('a payload codec that encrypts', () => {
     }
   })
 
-  it('a payload codec that encrypts encrypts what bodies and verify report and throw, in heartbeats and failures', async () => {
+  it('what bodies and verify report and throw goes through an encrypting payload codec, in heartbeats and failures', async () => {
     const own = await deploy()
     const held = gate()
     try {

@@ -106,7 +106,7 @@ describe('the inbox', () => {
     expect(asked!.expiresAt!.getTime() - asked!.waitingSince.getTime()).toBe(24 * 3_600_000)
   })
 
-  it('the inbox has, in the overview, approvals that expire soon before those that have waited longer', async () => {
+  it('the overview lists approvals that expire soon before those that have waited longer', async () => {
     await waiting('soon-a', { model: once(['pay', 'a']) })
     const { session, run } = await waiting('soon-b', { model: once(['calm', 'b']) })
     const { items } = await here.pawl.overview({ idPrefix: 'soon-' })
@@ -119,7 +119,7 @@ describe('the inbox', () => {
     expect((await session.status()).waitsFor[0]).toMatchObject({ for: 'person', to: 'approve', input: { what: 'b' } })
   })
 
-  it('the inbox has, in the overview, only those tools of a session for which it needs what is named', async () => {
+  it('the overview names only the tools of a session that need the decision it shows', async () => {
     const { session, run } = await waiting('both', { model: once(['form', 'a'], ['calm', 'b']) })
     const needed = async () => (await here.pawl.overview({ idPrefix: 'both' })).items.map(({ needs, tools }) => [needs, tools])
     expect(await needed()).toEqual([['approval', ['calm']]])

@@ -157,7 +157,7 @@ describe('a preflight', () => {
     expect(idle?.problem?.message).toMatch(/Event 2 \(message_received\) differs in: content\.$/)
   })
 
-  it('a preflight names the history event at which this build would do something else', async () => {
+  it('a preflight names the history event at which this build would behave differently', async () => {
     const { problems } = await checked({ interceptors: interceptors('added-timer.js') })
     expect(problems.map(({ sessionId }) => sessionId).sort()).toEqual(all)
     for (const { problem } of problems) {

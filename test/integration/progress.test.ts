@@ -202,7 +202,7 @@ describe.concurrent('a tool’s progress', () => {
     expect(found).toEqual([undefined, 'asked the bank'])
   })
 
-  it('a tool’s progress reaches the attempt that a person orders', async () => {
+  it('a tool’s progress reaches the attempt that a person requests', async () => {
     const found: unknown[] = []
     const session = open('external', (ctx) => {
       found.push(ctx.lastProgress)

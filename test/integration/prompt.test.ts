@@ -131,7 +131,7 @@ describe('active tools', () => {
   const namesIn = (requests: ModelRequest[]) =>
     requests.map(({ tools }) => tools.map(({ name }) => name).filter((name) => !name.startsWith('memory')))
 
-  it('active tools are the only ones of the agent’s that the model receives, by role', async () => {
+  it('the model receives only the agent’s active tools, which are selected by role', async () => {
     const clerk = selective.play(here.pawl, { model: inOrder('done') }, { context: 'clerk' })
     const manager = selective.play(here.pawl, { model: inOrder([use('wire', 'it')], 'done') }, { context: 'manager' })
     for (const { session } of [clerk, manager]) await (await session.send('go')).result({ timeout: 30_000 })

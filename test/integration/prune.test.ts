@@ -584,7 +584,7 @@ describe('an effect whose events were pruned', () => {
     expect(effects).toEqual(['B0', 'B1'])
   })
 
-  it('an effect whose events were pruned is not repeated either if its outcome was never known', async () => {
+  it('an effect whose events were pruned is not repeated, even if its outcome was never known', async () => {
     const id = `unsure-${randomUUID()}`
     await settles('clerk', id, 'lost')
     await pruned('clerk', id)

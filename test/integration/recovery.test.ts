@@ -345,7 +345,7 @@ describe('rollback', () => {
 })
 
 describe('two people at the same moment', () => {
-  it('two people at the same moment recover a session only once: the other one is told that it is no longer in error', async () => {
+  it('two people who recover a session at the same moment recover it once: the second is told that it is no longer in error', async () => {
     const other = await here.connect()
     const scene = failsAfter([[use('pay', 'it')], [use('look', 'around')]])
     const { session, id, count } = player.play(here.pawl, scene)

@@ -189,16 +189,19 @@ describe('a session whose workflow is reset', () => {
   it.each([
     { to: 'its first task', activity: 'loadSession', sent: {} },
     { to: 'a later task, and its message had been sent twice', activity: 'callModel', sent: { messageId: 'm', twice: true } },
-  ])('what was rolled back does not come back, nor pay again, if the session is reset to $to', async ({ activity, sent }) => {
-    const id = sent.messageId && `m-${randomUUID()}`
-    const { session, requests, count } = await rolledBackPast({ ...sent, ...(id && { messageId: id }) })
-    await (await session.send('three')).result(TIMEOUT)
-    await resetBefore(activity, session)
-    await (await session.send('four')).result(TIMEOUT)
-    expect(saidIn(requests.at(-1)!)).toEqual(['one', 'three', 'four'])
-    expect(count('pay')).toBe(1)
-    await expectOneStory(session)
-  })
+  ])(
+    'a rolled-back message does not come back, and its payment is not repeated, if the session is reset to $to',
+    async ({ activity, sent }) => {
+      const id = sent.messageId && `m-${randomUUID()}`
+      const { session, requests, count } = await rolledBackPast({ ...sent, ...(id && { messageId: id }) })
+      await (await session.send('three')).result(TIMEOUT)
+      await resetBefore(activity, session)
+      await (await session.send('four')).result(TIMEOUT)
+      expect(saidIn(requests.at(-1)!)).toEqual(['one', 'three', 'four'])
+      expect(count('pay')).toBe(1)
+      await expectOneStory(session)
+    },
+  )
 
   it('a request that was refused, or changed nothing, is not carried out by a reset', async () => {
     const { session, requests } = await rolledBackPast()

@@ -126,7 +126,7 @@ it('the rows of a session that waits for a person match its events, before and a
   await rowsMatchEvents(here.stack, id)
   await session.approve(rent!.callId, { digest: rent!.digest!, by: 'ann', note: 'seen' })
   await session.deny(tax!.callId, { digest: tax!.digest!, by: 'bob', reason: 'never' })
-  await until('a person is asked what became of the wire', async () =>
+  await until('a person is asked for the outcome of the wire', async () =>
     (await session.state()).current?.calls.some(({ status }) => status === 'awaiting_resolution'),
   )
   await rowsMatchEvents(here.stack, id)

@@ -172,7 +172,7 @@ describe('the handle of a run', () => {
     ])
   })
 
-  it('the handle of a run can be had in another process with the message’s id alone', async () => {
+  it('another process can make the handle of a run from the message’s id alone', async () => {
     const { session, id } = player.play(here.pawl, { model: inOrder('for everybody') })
     await session.send('hello', { messageId: 'known' })
     const code = `

@@ -141,7 +141,7 @@ describe('a key', () => {
     [['create', 'x', '--tenant', 'a b'], 'invalid_option'],
     [['create', 'x', '--context', '[1]'], 'invalid_usage'],
     [['revoke', 'nobody'], 'invalid_option'],
-  ])('a key is neither created nor revoked by keys %j', async (args, code) => {
+  ])('pawl keys %j neither creates nor revokes a key', async (args, code) => {
     const { code: exit, stderr } = await run('keys', ...args)
     expect({ exit, says: stderr.includes(code) }, stderr).toEqual({ exit: 1, says: true })
   })
@@ -214,7 +214,7 @@ describe('open streams', () => {
 })
 
 describe('unknown keys', () => {
-  it('unknown keys are limited for each address, and shut out no valid key that the server has not seen before', async () => {
+  it('unknown keys are limited per address, and do not shut out a valid key that the server has not seen before', async () => {
     const { url: at } = await serve()
     const unknownKey = (): string => `pawl_${randomBytes(6).toString('hex')}_${randomBytes(32).toString('base64url')}`
     const ask = async (key: string): Promise<number> => (await webClient(fetch, key, at).get('/v1/sessions')).status

@@ -169,7 +169,7 @@ async function undisturbed(...texts: string[]): Promise<Done> {
 }
 
 describe.concurrent('a slice', () => {
-  it('a slice is seen by instructions and tools as it was before their step, large values included', async () => {
+  it('instructions and tools see a slice as it was before their step, including large values', async () => {
     const session = open()
     expect(await say(session, 'one large')).toEqual({ items: ['one', 'large'], bytes: 3 + LARGE.length })
     expect(seen.get(session.id)).toEqual({

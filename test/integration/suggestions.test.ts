@@ -457,7 +457,7 @@ describe('a suggested command works in the situation that prints it', () => {
 })
 
 describe('what a chat prints', () => {
-  it('what a chat prints has commands for another terminal, with the session’s own id', async () => {
+  it('the commands that a chat prints for another terminal have the session’s own id', async () => {
     const id = `chat-${randomUUID()}`
     const { session } = helped.play(here.pawl, { model: once(['post', 'it']), body: lostOnce() }, { id })
     const { temporalAddress, databaseUrl } = inject('stack')

@@ -190,7 +190,7 @@ it('arguments are parsed where the tool runs: defaults and transforms apply, and
   expect(ofType(events, 'tool_issued')[0]?.input).toEqual({ at: '2020-05-01' })
 })
 
-it('a tool learns for whom, where and on which attempt it runs', async () => {
+it('a tool can tell for whom, where and in which attempt it runs', async () => {
   const { session, told } = await play([use('witness', 'it')], 'done')
   expect(told).toMatchObject([{ content: '{"mine":true,"secret":"s3cret"}' }])
   expect(seen).toMatchObject({

@@ -432,7 +432,7 @@ describe('a chat', () => {
   describe('the texts of errors', () => {
     const textsOf = async (id: string) => JSON.stringify(await transportWith().messages(id))
 
-    it('a page gets what a ToolError says, and nothing of what any other exception or a failed run says', async () => {
+    it('a page gets the message of a ToolError, but not the message of any other exception or of a failed run', async () => {
       const chat = await open(newId())
       await chat.sendMessage({ text: 'look closed' })
       expect(toolOf(chat)).toMatchObject({ state: 'output-error', errorText: 'The order is closed.' })
@@ -533,7 +533,7 @@ describe('a page that follows its chat', () => {
     expect(shown(chat)).toEqual(await recorded(id))
   })
 
-  it('a page that follows its chat shows that a failed run is recovered, and that the session goes back', async () => {
+  it('a page that follows its chat shows that a failed run is recovered, and that the session was rolled back', async () => {
     const id = newId()
     const chat = await following(id)
     await chat.sendMessage({ text: 'one' })

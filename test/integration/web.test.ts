@@ -90,19 +90,19 @@ afterAll(async () => {
   await here?.stop()
 })
 
-interface Sent {
+interface SendAnswer {
   sessionId: string
   messageId: string
 }
 
 /** Starts a session and waits until its run has settled. */
-async function talk(client: WebClient, content: string, more: object = {}): Promise<Sent & { run: Record<string, unknown> }> {
-  const { status, body } = await client.post<Sent>('/v1/sessions', { agent: 'desk', content, ...more })
+async function talk(client: WebClient, content: string, more: object = {}): Promise<SendAnswer & { run: Record<string, unknown> }> {
+  const { status, body } = await client.post<SendAnswer>('/v1/sessions', { agent: 'desk', content, ...more })
   expect(status).toBe(201)
   return { ...body, run: await settled(client, body) }
 }
 
-async function settled(client: WebClient, { sessionId, messageId }: Sent): Promise<Record<string, unknown>> {
+async function settled(client: WebClient, { sessionId, messageId }: SendAnswer): Promise<Record<string, unknown>> {
   const { status, body } = await client.get(`/v1/sessions/${sessionId}/messages/${messageId}/run?wait=30`)
   expect(status).toBe(200)
   return body
@@ -143,11 +143,11 @@ const PROBES = ['getHealth', 'getReadiness']
 
 describe('a conversation', () => {
   it('a conversation is started, continued and read', async () => {
-    const { status, body, headers } = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'hello', tags: ['vip'] })
+    const { status, body, headers } = await root.post<SendAnswer>('/v1/sessions', { agent: 'desk', content: 'hello', tags: ['vip'] })
     expect(status).toBe(201)
     expect(headers.get('location')).toBe(`/v1/sessions/${body.sessionId}`)
     expect(await settled(root, body)).toMatchObject({ status: 'completed', text: 'answer 1', run: 1 })
-    const more = await root.post<Sent>(`/v1/sessions/${body.sessionId}/messages`, { content: [{ type: 'text', text: 'again' }] })
+    const more = await root.post<SendAnswer>(`/v1/sessions/${body.sessionId}/messages`, { content: [{ type: 'text', text: 'again' }] })
     expect(more.status).toBe(202)
     expect(await settled(root, more.body)).toMatchObject({ status: 'completed', text: 'answer 2' })
     const at = `/v1/sessions/${body.sessionId}`
@@ -171,7 +171,7 @@ describe('a conversation', () => {
 
   it('a conversation can be read right after it was started: a read waits until its events are stored', async () => {
     for (const what of ['messages', 'checkpoints', 'events', 'state', 'plan', 'memory', 'budgets']) {
-      const { body } = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'hello' })
+      const { body } = await root.post<SendAnswer>('/v1/sessions', { agent: 'desk', content: 'hello' })
       expect([what, (await root.get(`/v1/sessions/${body.sessionId}/${what}`)).status]).toEqual([what, 200])
     }
     expect(await root.get('/v1/sessions/no-such-session/messages')).toMatchObject({ status: 404, body: { code: 'session_not_found' } })
@@ -179,15 +179,15 @@ describe('a conversation', () => {
 
   it('a request repeated with its Idempotency-Key is accepted only once, even the one that starts a conversation', async () => {
     const headers = { 'idempotency-key': `key-${randomUUID()}` }
-    const first = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'once' }, headers)
-    const again = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'once' }, headers)
+    const first = await root.post<SendAnswer>('/v1/sessions', { agent: 'desk', content: 'once' }, headers)
+    const again = await root.post<SendAnswer>('/v1/sessions', { agent: 'desk', content: 'once' }, headers)
     expect(again.body).toEqual(first.body)
     expect(first.body.messageId).toBe(headers['idempotency-key'])
     await settled(root, first.body)
     const events = (await root.get<{ items: { type: string }[] }>(`/v1/sessions/${first.body.sessionId}/events`)).body.items
     expect(events.filter(({ type }) => type === 'message_received')).toHaveLength(1)
     // The same key from another caller is a different key.
-    const other = await acme.post<Sent>('/v1/sessions', { agent: 'desk', content: 'once' }, headers)
+    const other = await acme.post<SendAnswer>('/v1/sessions', { agent: 'desk', content: 'once' }, headers)
     expect(other.body.sessionId).not.toBe(first.body.sessionId)
   })
 
@@ -205,7 +205,7 @@ describe('a conversation', () => {
   })
 
   it('a conversation reports that a run is in progress, and an interrupt stops it and records who requested it', async () => {
-    const { body } = await acme.post<Sent>('/v1/sessions', { agent: 'desk', content: 'hold' })
+    const { body } = await acme.post<SendAnswer>('/v1/sessions', { agent: 'desk', content: 'hold' })
     await held.reached
     expect((await acme.get(`/v1/sessions/${body.sessionId}/messages/${body.messageId}/run?wait=1`)).body).toEqual({ status: 'pending' })
     expect((await acme.post(`/v1/sessions/${body.sessionId}/interrupt`, { reason: 'enough' })).status).toBe(202)
@@ -221,7 +221,7 @@ describe('a conversation', () => {
       status: 409,
       body: { code: 'no_agent' },
     })
-    const opened = await root.post<Sent>(`/v1/sessions/${sessionId}/messages`, { content: 'more', agent: 'desk' })
+    const opened = await root.post<SendAnswer>(`/v1/sessions/${sessionId}/messages`, { content: 'more', agent: 'desk' })
     expect(await settled(root, opened.body)).toMatchObject({ status: 'completed', text: 'answer 2' })
   })
 })
@@ -354,8 +354,8 @@ describe('nothing is answered', () => {
 })
 
 describe('a tenant', () => {
-  let theirs: Sent
-  let ours: Sent
+  let theirs: SendAnswer
+  let ours: SendAnswer
   beforeAll(async () => {
     ;[theirs, ours] = await Promise.all([talk(globex, 'pay'), talk(acme, 'pay')])
     await Promise.all([pendingOf(root, theirs.sessionId), pendingOf(root, ours.sessionId)])
@@ -468,7 +468,7 @@ describe('a watcher', () => {
   })
 
   it('a watcher receives what the model is saying from the beginning, and can resume only after durable events', async () => {
-    const { body } = await root.post<Sent>('/v1/sessions', { agent: 'desk', content: 'speak' })
+    const { body } = await root.post<SendAnswer>('/v1/sessions', { agent: 'desk', content: 'speak' })
     await spoken.reached
     const isDelta = ({ event }: ServerSent): boolean => event === 'delta'
     const watching = await root.watch(`/v1/sessions/${body.sessionId}/watch`)
@@ -546,7 +546,7 @@ describe('a session that is started with a priority', () => {
   const opening = { agent: 'desk', content: 'hello', priority }
 
   it('a session that is started with a priority has it in Temporal', async () => {
-    const { status, body } = await root.post<Sent>('/v1/sessions', opening)
+    const { status, body } = await root.post<SendAnswer>('/v1/sessions', opening)
     expect(status).toBe(201)
     const description = await here.temporal.workflow.getHandle(workflowIdOf(body.sessionId)).describe()
     expect(description.priority).toEqual(priority)
@@ -721,7 +721,7 @@ describe('the handler', () => {
   })
 
   it.each([{}, { pawl: {} }, { basePath: 'api' }, { basePath: '/api/' }, { agents: [] }, { maxBodyBytes: 0 }, { authorise: () => null }])(
-    'the handler is not created with %j',
+    'createHandler refuses the options %j',
     async (wrong) => {
       const make = async (): Promise<Handler> =>
         createHandler({

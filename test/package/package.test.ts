@@ -133,7 +133,7 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
     expect(await complaintsAbout(['augmented.ts'], { module: 'nodenext', skipLibCheck: true })).toEqual([])
   })
 
-  it('a project can check all declarations of all entries as getting-started says it, those of other packages included', async () => {
+  it('a project can check the declarations of all entries, and of other packages, as the getting-started guide says', async () => {
     // The newest @types/node is there: other packages depend on it.
     expect(Number((await manifestOf('@types/node/package.json')).version?.split('.')[0])).toBeGreaterThanOrEqual(26)
     const compilerOptions = { strict: true, module: 'nodenext', allowImportingTsExtensions: true, noEmit: true, types: ['node'] }

@@ -19,7 +19,7 @@ import { BUILT } from './replay.ts'
 const sessions = keptSessions()
 
 /** An execution, and all events of the session up to its end. */
-interface Kept {
+interface ReplayCase {
   name: string
   open: OpenExecution
   events: SessionEvent[]
@@ -27,7 +27,7 @@ interface Kept {
 
 const executions = sessions.flatMap(({ name, workflowId, executions: all }) => {
   const bySeq = new Map<number, SessionEvent>()
-  return all.map((execution, index): Kept => {
+  return all.map((execution, index): ReplayCase => {
     for (const event of execution.events) bySeq.set(event.seq, event)
     return { name: `${name} ${index + 1}`, open: openedAs(workflowId, execution), events: [...bySeq.values()] }
   })
@@ -43,15 +43,15 @@ const converter: LoadedDataConverter = {
   payloadCodecs: [],
 }
 
-interface Found {
+interface CheckResult {
   problem: PreflightProblem | undefined
   session: ReplayedSession | undefined
 }
 
 beforeAll(quietReplays)
 
-async function check(opened: readonly OpenExecution[]): Promise<Found[]> {
-  const found: Found[] = []
+async function check(opened: readonly OpenExecution[]): Promise<CheckResult[]> {
+  const found: CheckResult[] = []
   const queue = opened[Symbol.iterator]()
   const next = async (): Promise<OpenExecution | undefined> => queue.next().value as OpenExecution | undefined
   await replayEach(BUILT, 'default', next, async ({ history }, replayed) => {
@@ -68,7 +68,7 @@ it('the steps of an activation have no timeout of their own, because each one co
 })
 
 describe('the kept histories', () => {
-  let found: Found[]
+  let found: CheckResult[]
 
   beforeAll(async () => {
     found = await check(executions.map(({ open }) => open))

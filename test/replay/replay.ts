@@ -30,7 +30,7 @@ export interface Replayer {
   close(): Promise<void>
 }
 
-interface Asked extends OpenExecution {
+interface ReplayRequest extends OpenExecution {
   done(replayed: Replayed): void
 }
 
@@ -38,8 +38,8 @@ interface Asked extends OpenExecution {
 export async function startReplayer(): Promise<Replayer> {
   quietReplays()
   const asked = new Readable({ objectMode: true, read: () => undefined })
-  const items = asked[Symbol.asyncIterator]() as AsyncIterator<Asked, undefined>
-  const next = async (): Promise<Asked | undefined> => (await items.next()).value
+  const items = asked[Symbol.asyncIterator]() as AsyncIterator<ReplayRequest, undefined>
+  const next = async (): Promise<ReplayRequest | undefined> => (await items.next()).value
   const replaying = replayEach(BUILT, 'default', next, async ({ done }, replayed) => done(replayed))
   return {
     // A replayer that has ended has failed.

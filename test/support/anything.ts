@@ -9,7 +9,7 @@ type Text = string | undefined
 export type Shape = { [member: string]: string | Shape }
 
 /** The payloads of a request's one argument: normally one, or none. */
-export interface Sent {
+export interface SentArgument {
   /** A description for the message of a failed test. */
   what: string
   payloads: { metadata: Record<string, Uint8Array>; data: Uint8Array }[]
@@ -121,12 +121,12 @@ function oddly(shape: string | Shape, bytes: number): fc.Arbitrary<Odd> {
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-function payloadOf(text: string, encoding = 'json/plain'): Sent['payloads'][number] {
+function payloadOf(text: string, encoding = 'json/plain'): SentArgument['payloads'][number] {
   return { metadata: { encoding: bytesOf(encoding) }, data: bytesOf(text) }
 }
 
 /** Payloads from which no value can be read, no payload, and too many of them. */
-const NOT_ARGUMENTS: Sent[] = [
+const NOT_ARGUMENTS: SentArgument[] = [
   { what: 'no argument', payloads: [] },
   { what: 'two arguments', payloads: [payloadOf('{}'), payloadOf('{}')] },
   { what: 'broken JSON', payloads: [payloadOf('{"content": ')] },
@@ -139,11 +139,13 @@ const NOT_ARGUMENTS: Sent[] = [
 ]
 
 /** An arbitrary argument of a request. `bytes`: what counts as large. */
-export function argumentOf(shape: Shape, bytes: number): fc.Arbitrary<Sent> {
+export function argumentOf(shape: Shape, bytes: number): fc.Arbitrary<SentArgument> {
   return fc.oneof(
     {
       weight: 9,
-      arbitrary: oddly(shape, bytes).map(({ what, text }): Sent => ({ what, payloads: text === undefined ? [] : [payloadOf(text)] })),
+      arbitrary: oddly(shape, bytes).map(
+        ({ what, text }): SentArgument => ({ what, payloads: text === undefined ? [] : [payloadOf(text)] }),
+      ),
     },
     { weight: 1, arbitrary: fc.constantFrom(...NOT_ARGUMENTS) },
   )
@@ -221,7 +223,7 @@ export const PROTOCOL: readonly Request[] = [
 ]
 
 /** The payloads with their placeholders filled in. */
-export function putIn({ payloads }: Sent, values: Record<string, string>): Sent['payloads'] {
+export function putIn({ payloads }: SentArgument, values: Record<string, string>): SentArgument['payloads'] {
   const fill = (text: string): string => text.replaceAll(/<(new|session|call|digest)>/g, (_, name: string) => values[name] ?? '')
   return payloads.map(({ metadata, data }) => ({ metadata, data: bytesOf(fill(new TextDecoder().decode(data))) }))
 }

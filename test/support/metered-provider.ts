@@ -40,7 +40,7 @@ export interface MeteredProvider {
 }
 
 /** A request of the model in `fixtures/spenders.ts`. */
-interface Asked {
+interface MeteredRequest {
   session: string
   pid: number
   system: string
@@ -63,7 +63,7 @@ export async function meteredProvider(): Promise<MeteredProvider> {
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const lines = createInterface({ input: request })[Symbol.asyncIterator]()
-    const asked = JSON.parse((await lines.next()).value as string) as Asked
+    const asked = JSON.parse((await lines.next()).value as string) as MeteredRequest
     const { session, pid } = asked
     const input = textBytes([asked.system, asked.messages, asked.tools])
     charge(session, { input, output: 0 }, 1)

@@ -164,7 +164,7 @@ function plainValue(type: Columns[string], value: unknown): unknown {
 }
 
 /** The rows so far. */
-interface Kept {
+interface KeptRows {
   messages: PlainRow[]
   archived: PlainRow[]
   calls: Map<string, PlainRow>
@@ -175,7 +175,7 @@ interface Kept {
   recoveries: PlainRow[]
 }
 
-const newKept = (): Kept => ({
+const newKept = (): KeptRows => ({
   messages: [],
   archived: [],
   calls: new Map(),
@@ -186,7 +186,7 @@ const newKept = (): Kept => ({
   recoveries: [],
 })
 
-function keep(kept: Kept, rows: ProjectedRows): void {
+function keep(kept: KeptRows, rows: ProjectedRows): void {
   kept.messages.push(...rows.messages.map((row) => plain(MESSAGES, row)))
   for (const { message_id, ...place } of rows.taken) {
     const waiting = kept.messages.find((row) => row.kind === 'user' && row.run === null && row.message_id === message_id)
@@ -238,7 +238,7 @@ function keepCall(calls: Map<string, PlainRow>, row: PlainRow): void {
 }
 
 /** Applies an event that takes rows back. */
-function move(kept: Kept, { event, run }: Move, epochs: ReadonlyMap<number, string>): void {
+function move(kept: KeptRows, { event, run }: Move, epochs: ReadonlyMap<number, string>): void {
   const archive = (why: string, which: (row: PlainRow) => boolean): void => {
     const moved = kept.messages.filter(which)
     kept.messages = kept.messages.filter((row) => !which(row))
@@ -284,7 +284,7 @@ function requeueMessages(rows: readonly PlainRow[]): void {
 }
 
 /** A call whose effect was undone needs no resolution. */
-function forgetUnresolved({ calls }: Kept, effects: readonly { callId: string }[]): void {
+function forgetUnresolved({ calls }: KeptRows, effects: readonly { callId: string }[]): void {
   for (const { callId } of effects) {
     const row = calls.get(safeKey(callId))
     if (row?.status === 'unknown' && (row.error as { asked?: true } | null)?.asked) row.error = UNDONE
@@ -292,7 +292,7 @@ function forgetUnresolved({ calls }: Kept, effects: readonly { callId: string }[
 }
 
 /** Ends the calls that were in progress: their outcomes cannot be read. */
-function abandonCalls({ calls, approvals }: Kept, { seq, at }: { seq: number; at: number }): void {
+function abandonCalls({ calls, approvals }: KeptRows, { seq, at }: { seq: number; at: number }): void {
   const left = { outcome_seq: seq, completed_at: at, waiting_until: null, raw_outcome: null, error: ABANDONED }
   for (const row of calls.values()) {
     if (row.status === 'awaiting_approval' || row.status === 'awaiting_answer') Object.assign(row, left, { status: 'skipped' })

@@ -159,7 +159,7 @@ describe('retry-after', () => {
     [{ 'retry-after': 'soon' }, undefined],
     [{ 'retry-after': '' }, undefined],
     [{}, undefined],
-  ])('retry-after %j is %s ms', (headers, expected) => {
+  ])('the header retry-after %j asks for a wait of %s ms', (headers, expected) => {
     expect(retryAfterMsOf(new Headers(headers as Record<string, string>), now)).toBe(expected)
   })
 

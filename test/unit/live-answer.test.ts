@@ -20,7 +20,7 @@ function rowsOf(text: string, sizes: readonly number[]): string[] {
 }
 
 describe('an answer that is streaming', () => {
-  it('an answer that is streaming has the same rows whatever pieces it arrives in, and loses no word', () => {
+  it('a streaming answer has the same rows whatever pieces it arrives in, and loses no word', () => {
     fc.assert(
       fc.property(words.filter(Boolean), fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 30 }), (text, sizes) => {
         const rows = rowsOf(text, sizes)
@@ -31,14 +31,14 @@ describe('an answer that is streaming', () => {
     )
   })
 
-  it('an answer that is streaming that turns out to be a different one is shown whole', () => {
+  it('a streaming answer that turns out to be a different one is shown whole', () => {
     const answer = liveAnswer('bot › ', () => 80)
     answer.add('I think')
     expect(answer.complete('Let me see')).toBeUndefined()
     expect(liveAnswer('bot › ', () => 80).complete('said at once')).toBeUndefined()
   })
 
-  it('an answer that is streaming that breaks off reports whether any of its rows are permanent', () => {
+  it('a streaming answer that breaks off reports whether any of its rows are permanent', () => {
     const answer = liveAnswer('bot › ', () => 80)
     answer.add('a row that still grows')
     expect(answer.reset()).toBe(false)

@@ -60,7 +60,7 @@ describe('the comparison with what was expected', () => {
   const expected = expectedState(world)
   const refund = expected.effects.find((effect) => effect.kind === 'refund') as Effect
 
-  it('the comparison with what was expected finds nothing if nothing differs, whatever the order', () => {
+  it('the comparison with the expected result finds nothing if nothing differs, whatever the order', () => {
     const shuffled = { ...expected, effects: [...expected.effects].reverse(), orders: [...expected.orders].reverse() }
     expect(differences(expected, shuffled)).toEqual([])
     expect(countEffects(expected.effects, shuffled.effects)).toMatchObject({ duplicates: 0, missing: [], unexpected: [] })
@@ -80,7 +80,7 @@ describe('the comparison with what was expected', () => {
     expect(differences(expected, { ...expected, effects: applied })).toHaveLength(3)
   })
 
-  it('the comparison with what was expected finds a row that differs from the expected one', () => {
+  it('the comparison with the expected result finds a row that differs', () => {
     const orders = expected.orders.map((order, index) => (index === 0 ? { ...order, refundedCents: order.refundedCents + 1 } : order))
     expect(differences(expected, { ...expected, orders })).toEqual([expect.stringContaining(`order ${orders[0]?.id}`)])
   })

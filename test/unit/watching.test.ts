@@ -62,7 +62,7 @@ describe('a watch over files', () => {
     expect(await next(() => appendFileSync(path('a.ts'), '!'))).toEqual([{ path: path('a.ts'), isNew: true }])
   })
 
-  it('a watch over files follows a file that is replaced, or deleted and written again, and a folder that is', async () => {
+  it('a watch over files follows a file or a folder that is replaced, or deleted and written again', async () => {
     for (const text of ['two', 'three']) {
       writeFileSync(path('a.tmp'), text)
       expect(await next(() => renameSync(path('a.tmp'), path('a.ts')))).toEqual([{ path: path('a.ts'), isNew: true }])

@@ -12,7 +12,7 @@ import { compile } from './build.ts'
 import { startRig } from './rig.ts'
 
 /** A message as a page shows it. */
-export interface Shown {
+export interface PageMessage {
   id: string
   role: string
   text: string
@@ -27,7 +27,7 @@ export interface ChatPages {
   /** Opens the page of a session. `query`: further members of its address; `script`: runs in the page each time before it is loaded. */
   load(session: string, more?: { query?: Record<string, string>; script?: string }): Promise<Page>
   /** The session's messages as they are recorded. */
-  recorded(session: string): Promise<Shown[]>
+  recorded(session: string): Promise<PageMessage[]>
   close(): Promise<void>
 }
 
@@ -86,7 +86,7 @@ export const SHOWN = `[...document.querySelectorAll('article')].map((article) =>
 }))`
 
 /** What the page shows. */
-export async function shownIn(page: Page): Promise<Shown[]> {
+export async function shownIn(page: Page): Promise<PageMessage[]> {
   return page.evaluate(SHOWN)
 }
 

@@ -48,7 +48,7 @@ export interface Ledger {
 const GIVE_UP_AFTER_MS = size(120_000, 1_200_000)
 const SHOWN_MARKS = 20
 
-interface Waiting {
+interface PendingHold {
   filter: MarkFilter
   holds: boolean
   take(mark: HeldMark): void
@@ -57,7 +57,7 @@ interface Waiting {
 /** Starts a ledger on a free port of the loopback interface. */
 export async function startLedger(): Promise<Ledger> {
   const marks: Mark[] = []
-  const waiting = new Set<Waiting>()
+  const waiting = new Set<PendingHold>()
   const server = createServer((request, response) => {
     void text(request).then((body) => {
       const mark: Mark = { ...(JSON.parse(body) as Mark), at: Date.now() }
@@ -78,7 +78,7 @@ export async function startLedger(): Promise<Ledger> {
 
   function next(filter: MarkFilter, holds: boolean): Promise<HeldMark> {
     const found = new Promise<HeldMark>((resolve, reject) => {
-      const one: Waiting = { filter, holds, take: (mark) => resolve(mark) }
+      const one: PendingHold = { filter, holds, take: (mark) => resolve(mark) }
       waiting.add(one)
       setTimeout(() => {
         if (waiting.delete(one)) reject(new Error(`nothing reached ${JSON.stringify(filter)} in ${GIVE_UP_AFTER_MS} ms; ${seen(filter)}`))

@@ -98,7 +98,7 @@ const tools = [
     verify: () => ({ happened: true, result: 'found' }),
   }),
   defineTool({ ...common, name: 'mail', effect: 'external', onUnknown: 'tell_model', execute: act }),
-  /** Only a person can say what became of its calls. */
+  /** Only a person can say how its calls ended. */
   defineTool({ ...common, name: 'wire', effect: 'external', execute: act }),
   defineTool({
     ...common,

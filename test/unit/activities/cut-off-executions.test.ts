@@ -6,8 +6,8 @@ import { storeCutOffExecutions } from '../../../src/activities/cut-off-execution
 const payloads = (...values: unknown[]) => ({ payloads: values.map((value) => defaultPayloadConverter.toPayload(value)) })
 const numbered = (events: object[]) => events.map((event, index) => ({ ...event, eventId: index + 1 }))
 /** By execution: status, and history. */
-type Known = Record<string, { status: string; events: object[] }>
-function needsOf(known: Known, last: string, codec?: object) {
+type KnownExecutions = Record<string, { status: string; events: object[] }>
+function needsOf(known: KnownExecutions, last: string, codec?: object) {
   const client = {
     options: { namespace: 'n', loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: codec ? [codec] : [] } },
     connection: {
@@ -41,7 +41,7 @@ function needsOf(known: Known, last: string, codec?: object) {
   return { store, client, reader: {}, logger, abandoned: false } as unknown as Parameters<typeof storeCutOffExecutions>[2]
 }
 const said = { seq: 11, type: 'message_received', messageId: 'm', content: 'hello' }
-const chain = (): Known => ({
+const chain = (): KnownExecutions => ({
   first: {
     status: 'CONTINUED_AS_NEW',
     events: [
@@ -81,7 +81,7 @@ it('an execution that no key can decode is reported, and can be abandoned by a p
       throw new Error('no key')
     },
   }
-  const known: Known = {
+  const known: KnownExecutions = {
     a: { status: 'TERMINATED', events: chain().second!.events },
     b: {
       status: 'TERMINATED',

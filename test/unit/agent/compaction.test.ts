@@ -59,17 +59,20 @@ describe('the window of a model', () => {
     expect(refusal(() => agent({ model: unknown }))).toBe('accepted')
   })
 
-  it.each([0, -1, 1.5, Number.NaN, '200000', null])('the window of a model of %j is refused when it is declared', (contextWindow) => {
-    const model = { ...windowed, contextWindow } as unknown as Model
-    expect(refusal(() => agent({ model }))).toContain('the contextWindow of model (scripted) must be an integer from 1')
-    expect(refusal(() => anthropic('claude-x', { contextWindow: contextWindow as number }))).toContain(
-      '`contextWindow` must be an integer from 1',
-    )
-    const language = { specificationVersion: 'v4', provider: 'p', modelId: 'm', supportedUrls: {}, doStream: () => undefined }
-    expect(refusal(() => aiSdk(language as never, { contextWindow: contextWindow as number }))).toContain(
-      '`contextWindow` must be an integer from 1',
-    )
-  })
+  it.each([0, -1, 1.5, Number.NaN, '200000', null])(
+    'a model with the context window %j is refused when it is declared',
+    (contextWindow) => {
+      const model = { ...windowed, contextWindow } as unknown as Model
+      expect(refusal(() => agent({ model }))).toContain('the contextWindow of model (scripted) must be an integer from 1')
+      expect(refusal(() => anthropic('claude-x', { contextWindow: contextWindow as number }))).toContain(
+        '`contextWindow` must be an integer from 1',
+      )
+      const language = { specificationVersion: 'v4', provider: 'p', modelId: 'm', supportedUrls: {}, doStream: () => undefined }
+      expect(refusal(() => aiSdk(language as never, { contextWindow: contextWindow as number }))).toContain(
+        '`contextWindow` must be an integer from 1',
+      )
+    },
+  )
 
   it('the window of a model is known for dated names, and a declared window takes precedence', () => {
     expect(contextWindowOf('claude-haiku-4-5-20251001')).toBe(200_000)

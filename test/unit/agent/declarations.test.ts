@@ -266,7 +266,7 @@ it('if an option is in the wrong place, the refusal names the right one', () => 
   expect(refusalOf(toolWith({ maxRetries: 5 })).message).toBe('Tool "look": There is no option maxRetries: did you mean retry.maxRetries?')
 })
 
-it('a time limit below a second causes a warning if it is a number, which is usually meant as seconds', async () => {
+it('a time limit below a second causes a warning if it is a bare number, which was probably meant as seconds', async () => {
   const warnings: (Error & { code?: string })[] = []
   const note = (warning: Error): void => void warnings.push(warning)
   process.on('warning', note)
@@ -339,7 +339,7 @@ it('an agent makes checkpoints by a policy that can be recorded', () => {
 })
 
 describe('a worker', () => {
-  it('a worker is what it was declared as', () => {
+  it('defineWorker returns the definition that it received', () => {
     const definition = { agents: [defineAgent(AGENT)], services: { shop: 1 } }
     expect(defineWorker(definition)).toBe(definition)
   })

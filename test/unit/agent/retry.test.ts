@@ -55,6 +55,6 @@ it.each([
   { maxRetries: 1.5 },
   { baseDelay: Number.NaN },
   { delay: 5 },
-])('the options %j are refused', (options) => {
+])('the retry options %j are refused', (options) => {
   expect(() => checkOptions(RETRY, options)).toThrow(expect.objectContaining({ code: 'invalid_option' }))
 })

@@ -102,7 +102,7 @@ describe('a follower', () => {
     await end()
   })
 
-  it('a follower of news asks the store to wake it only for news', async () => {
+  it('a follower that only needs news is woken by the store only for news', async () => {
     const { watched, end } = following({ isTalking: true, which: 'news' })
     await vi.advanceTimersByTimeAsync(0)
     expect(watched()).toBe('news')

@@ -67,13 +67,13 @@ it('the arguments of a call that are nested too deep become a text, so that the 
   }
 })
 
-it('an answer that is no JSON fails at once, because another attempt would fail in the same way', () => {
+it('an answer that is not JSON fails at once, because another attempt would fail in the same way', () => {
   const block: Record<string, unknown> = { type: 'text', text: 'hi' }
   block.self = block
   expect(() => checked({ content: [block] })).toThrow(expect.objectContaining({ code: 'invalid_response', retryable: false }))
 })
 
-it('an answer that announces calls and has none is asked for again', () => {
+it('an answer that announces calls but contains none is requested again', () => {
   const refusal = expect.objectContaining({ code: 'calls_missing', retryable: true, fallback: true })
   expect(() => checked({ stopReason: 'tool_use' })).toThrow(refusal)
   expect(() => checked({ stopReason: 'tool_use', content: [] })).toThrow(refusal)
@@ -120,7 +120,7 @@ describe('the price that a Model declares', () => {
   })
 
   it.each([null, 3, {}, { input: 1 }, { input: -1, output: 1 }, { input: NaN, output: 1 }, { input: 1, output: 1, cacheRead: '1' }])(
-    'the price that a Model declares that is not valid (%j) is left out, and noted',
+    'an invalid price of a Model (%j) is left out, and noted',
     (price) => {
       expect(priced(price)).not.toHaveProperty('price')
       expect(priced(price).notes).toEqual([expect.stringContaining('not a price')])

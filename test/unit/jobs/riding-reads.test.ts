@@ -59,7 +59,7 @@ describe('the reads of an answer', () => {
     ['is of a tool with `quick: false`', [call('own')]],
     ['is of a tool with a limit', [call('limited')]],
     ['is of a tool that this build lacks', [call('gone')]],
-  ])('do not ride if one of the calls %s', (_, calls) => {
+  ])('reads do not ride if one of the calls %s', (_, calls) => {
     expect(mayRide(agent, calls, quick())).toBe(false)
   })
 

@@ -14,7 +14,7 @@ describe('a name', () => {
   )
 
   it.each(['inputTokens', 'maxTokens', 'session', 'key', 'orderId', 'secretary', 'passenger', 'author'])(
-    'a name such as %s is not',
+    'a name such as %s is not secret',
     (name) => expect(secretsBy([])(['args', name])).toBe(false),
   )
 })

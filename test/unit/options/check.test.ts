@@ -51,7 +51,7 @@ describe('the error for a value', () => {
     expect(messageWith({ agent: {} })).toBe('`agent` must be an agent, or its name, not {}: 1 to 100 of [A-Za-z0-9._-].')
   })
 
-  it('the error for a value says what is missing', () => {
+  it('the error for a missing value says what is required', () => {
     expect(messageFor({})).toBe('`module` is required: the path of a module.')
     expect(messageFor(undefined)).toBe('The options must be an object, not undefined.')
     expect(messageFor('agents.ts')).toBe('The options must be an object, not "agents.ts".')

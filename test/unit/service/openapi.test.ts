@@ -116,7 +116,7 @@ describe('the document', () => {
     })
   })
 
-  it('the document requires the digest of a call that waits for approval, and only there', () => {
+  it('the document requires a digest only for calls that wait for approval', () => {
     for (const name of ['WaitingCall', 'ListedPendingCall']) {
       const { discriminator } = schemas[name] ?? expect.fail(name)
       expect(discriminator?.mapping).toEqual({

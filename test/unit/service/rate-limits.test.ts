@@ -47,7 +47,7 @@ describe('an address', () => {
     ['2001:db8:1:2::7', '2001:db8:1:3::7', false],
     ['2001:db8::7', '2001:db8:0:0:1::2', true],
     ['::ffff:10.0.0.1', '::ffff:10.0.0.2', false],
-  ])('an address is suspect after unknown credentials: from %s, so is %s: %s', async (one, other, expected) => {
+  ])('after unknown credentials from %s, the address %s counts as suspect, too: %s', async (one, other, expected) => {
     const { ask, isSuspect, from } = limits(0)
     for (let n = 0; n < 60; n++) await ask(from(one))
     expect(await isSuspect(from(one))).toBe(true)

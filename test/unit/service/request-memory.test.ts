@@ -46,7 +46,7 @@ describe('the memory of requests', () => {
     await reserve('carol', 20, never)
   })
 
-  it('a request that its client gives up leaves its place to the next one', async () => {
+  it('a request whose client gives up leaves its place to the next one', async () => {
     const { reserve } = memory()
     const release = await reserve('ann', 40, never)
     const client = new AbortController()

@@ -14,7 +14,7 @@ function sending(stalledAfterMs = 60_000) {
 const large = (): Response => new Response(TEXT, { status: 200, headers: { 'content-type': 'application/json' } })
 
 describe('a large response', () => {
-  it('a large response is what was to be sent, and counts until it is read', async () => {
+  it('a large response is sent unchanged, and counts until it is read', async () => {
     const { seen, options } = sending()
     const response = await sentInPieces(large(), options)
     expect(response.headers.get('content-length')).toBe(String(Buffer.byteLength(TEXT)))

@@ -11,6 +11,6 @@ it.each([
   [0.012345, '0.012345'],
   [1_234.5678, '1,234.5678'],
   [-1_500, '-1,500'],
-])('%s is shown as %s', (value, text) => {
+])('the number %s is shown as %s', (value, text) => {
   expect(numberText(value)).toBe(text)
 })

@@ -1,4 +1,4 @@
-// Incidents: who ended an error, what became of its run, and what metrics learn of it.
+// Incidents: who ended an error, how its run ended, and what the metrics count.
 import { describe, expect, it } from 'vitest'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { endingsOf, errorEndOf } from '../../../src/store/project/incidents.ts'

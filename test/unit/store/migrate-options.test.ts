@@ -20,11 +20,14 @@ it.each<[string, unknown, string]>([
   await expect(migrateStore(options as MigrateOptions)).rejects.toMatchObject(refusal)
 })
 
-it.each(['', 'a-b', '1st', 'pg_pawl', 'x'.repeat(51)])('a migration is refused with the Postgres schema %j, in words', async (schema) => {
-  await expect(migrateStore({ postgres, schema })).rejects.toMatchObject({
-    message: expect.stringMatching(/1 to 50 of \[A-Za-z0-9_\]|the name of a Postgres schema/),
-  })
-})
+it.each(['', 'a-b', '1st', 'pg_pawl', 'x'.repeat(51)])(
+  'a migration with the Postgres schema %j is refused with an explanation',
+  async (schema) => {
+    await expect(migrateStore({ postgres, schema })).rejects.toMatchObject({
+      message: expect.stringMatching(/1 to 50 of \[A-Za-z0-9_\]|the name of a Postgres schema/),
+    })
+  },
+)
 
 it('a migration without a Postgres says how to configure one', async () => {
   await expect(migrateStore({ postgres: '' })).rejects.toMatchObject({ code: 'invalid_store_options' })

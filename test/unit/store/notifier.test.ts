@@ -42,7 +42,7 @@ describe('notifications', () => {
     await close()
   })
 
-  it('notifications about more than steps also ring for clients that wait for outcomes', async () => {
+  it('notifications about more than steps also wake clients that wait for outcomes', async () => {
     const { sent, ring, close } = notifying()
     ring('a', true)
     await vi.advanceTimersByTimeAsync(0)

@@ -58,7 +58,7 @@ describe('effects of MCP tools', () => {
 })
 
 describe('results of MCP tools', () => {
-  it('several texts are one text for the model', () => {
+  it('the model sees several texts of an MCP result as one', () => {
     expect(
       contentOf(
         resultOf({
@@ -117,7 +117,7 @@ describe('failed requests to MCP servers', () => {
     expect(told(coded('CLIENT_HTTP', { status }))).toMatchObject({ code: 'mcp_refused', retryable: status === 429, happened: false })
   })
 
-  it.each(['ECONNREFUSED', 'ENOTFOUND', 'NOT_CONNECTED'])('without a connection (%s) nothing has begun, and pawl retries', (code) => {
+  it.each(['ECONNREFUSED', 'ENOTFOUND', 'NOT_CONNECTED'])('without a connection (%s), nothing has begun, and pawl retries', (code) => {
     const error = new TypeError('fetch failed', { cause: coded(code) })
     expect(told(error)).toMatchObject({
       code: 'mcp_unavailable',
@@ -169,7 +169,7 @@ describe('options of mcp()', () => {
     return expect.unreachable('it was accepted')
   }
 
-  it('a name and a transport are enough', () => {
+  it('mcp() needs only a name and a transport', () => {
     expect(rulesOf({ name: 'shop', transport: HTTP })).toMatchObject({
       effects: {},
       allow: ['*'],
@@ -189,7 +189,7 @@ describe('options of mcp()', () => {
     [{ name: 'shop', transport: HTTP, effects: { a: 'write' } }, "'read', 'idempotent', 'external', 'annotations'"],
     [{ name: 'shop', transport: HTTP, verify: { a: { tool: 'b' } } }, '`verify.a.input` is required'],
     [{ name: 'shop', transport: HTTP, effect: 'read' }, 'did you mean effects?'],
-  ])('%j is refused', (options, message) => {
+  ])('mcp() refuses %j', (options, message) => {
     expect(refusal(options)).toContain(message)
   })
 })

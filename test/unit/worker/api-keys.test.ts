@@ -5,7 +5,7 @@ import { startApiKeys } from '../../../src/worker/api-keys.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-it('a function is called every minute, and each new key is reported once', () => {
+it('a function that returns an API key is called every minute, and each new key is reported once', () => {
   let key = 'a'
   const told: string[] = []
   const keys = startApiKeys(
@@ -25,7 +25,7 @@ it('a function is called every minute, and each new key is reported once', () =>
   expect(told).toEqual(['b'])
 })
 
-it('a plain key, or none, stays what it is', () => {
+it('a plain API key, or none, stays what it is', () => {
   const unchanging = (): never => expect.fail('told')
   expect(startApiKeys('a', unchanging).newest()).toEqual({ apiKey: 'a' })
   expect(startApiKeys(undefined, unchanging).newest()).toEqual({})

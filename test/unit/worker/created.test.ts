@@ -22,12 +22,12 @@ it('a worker is created although its server was unavailable for a moment', async
   expect(tries()).toBe(3)
 })
 
-it('a server that stays unavailable is reported', async () => {
+it('creating a worker fails with an error if its server stays unavailable', async () => {
   const { create } = failingWith(...Array.from({ length: 100 }, away))
   await expect(created(create, 1)).rejects.toThrow('could not be described')
 })
 
-it('any other failure is reported at once', async () => {
+it('creating a worker fails at once for any other reason', async () => {
   for (const error of [new TransportError('Status { code: NotFound }'), new Error('code: Unavailable')]) {
     const { create, tries } = failingWith(error)
     await expect(created(create, 1)).rejects.toBe(error)

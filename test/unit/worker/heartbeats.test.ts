@@ -13,7 +13,7 @@ const details = (text: string): Payload[] => [{ data: new TextEncoder().encode(t
 const textOf = ([payload]: Payload[]): string => new TextDecoder().decode(payload?.data ?? undefined)
 
 /** A heartbeat that was sent; the test decides what happens to it. */
-interface Sent {
+interface SentHeartbeat {
   says: string
   answered(answer?: HeartbeatAnswer): void
   failed(): void
@@ -21,9 +21,9 @@ interface Sent {
 
 /** A sending half, what it has sent to the server, and what it has posted. */
 function sending() {
-  const sent: Sent[] = []
+  const sent: SentHeartbeat[] = []
   const posted: FromSender[] = []
-  /** How long ago each heartbeat was sent that the server has confirmed. */
+  /** How long ago each confirmed heartbeat was sent. */
   const kept: number[] = []
   const receive = heartbeatSender(
     (_token, payloads) =>

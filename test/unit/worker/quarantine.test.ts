@@ -229,7 +229,7 @@ describe('a suspect that has waited long', () => {
     expect([team.placed('one'), team.placed('two')]).toEqual([3, 3])
   })
 
-  it('a suspect costs a healthy one that runs for seconds at most a third death', async () => {
+  it('a suspect causes at most a third death of a healthy call that runs for seconds', async () => {
     const team = await teamOf(1)
     const beginBoth = async () => {
       for (const call of ['healthy', 'bad']) await team.begin(call)

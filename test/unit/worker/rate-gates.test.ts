@@ -60,7 +60,7 @@ describe('a gate', () => {
     expect(gates.placeOf('p', 'a')).toBe(0)
   })
 
-  it('a gate opens slowly: a few calls in the first second, twice as many every five seconds, and is forgotten', () => {
+  it('a gate opens slowly, a few calls in the first second and twice as many every five seconds, and is then forgotten', () => {
     const gates = gatesAt()
     gates.refused('p', 3_000, true)
     const opens = gates.clock.now + 3_000
