@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client'
 import type { Json } from '../../session/json.ts'
 import type { ToolCallStatus } from '../../session/call-facts.ts'
 import { hasEnded, isWaiting } from '../../session/past/call-status.ts'
-import { type EndedCall, previewRecoveries, type RecoveryPreview } from '../../session/recovery/preview.ts'
+import { previewRecoveries, type RecoveryPreview } from '../../session/recovery/preview.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../../session/state.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { reasonOf } from '../../store/errors.ts'
@@ -273,7 +273,7 @@ function currentCall({ callId, status, input = null, attempts = 0, resolution: {
 const ENDED: ReadonlySet<string> = new Set(['completed', 'replayed', 'failed', 'denied', 'unknown', 'skipped'] satisfies ToolCallStatus[])
 
 /** The calls of the failed run that have a result in the transcript. */
-function endedCalls(turns: readonly ReportedTurn[], { calls, leftOut = [] }: RunState): EndedCall[] {
+function endedCalls(turns: readonly ReportedTurn[], { calls, leftOut = [] }: RunState) {
   const open = new Set([...calls, ...leftOut].filter((call) => !hasEnded(call)).map(({ callId }) => callId))
   return turns.flatMap(({ turn, archived, calls: reported }) =>
     reported

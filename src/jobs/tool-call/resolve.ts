@@ -1,4 +1,5 @@
 // Resolves a tool call that the model requested, with this worker's code.
+import type { ToolCallInput } from '../../calls/activities.ts'
 import type { EarlierKeys } from '../../calls/reads.ts'
 import type { Agent } from '../../agent/agent.ts'
 import { builtInNames, builtInOf } from '../../agent/built-in-tools.ts'
@@ -22,18 +23,11 @@ import { approvalFailed } from '../../session/failed-checks.ts'
 /** Maximum bytes of JSON of each text in a resolution: the resolutions of all calls of an answer must fit into one activity's result. */
 const MAX_TEXT_BYTES = 2_000
 
-export interface RequestedCall {
+/** A call as the model requested it, or as a recovery or a person makes it. */
+export interface RequestedCall
+  extends Pick<ToolCallInput, 'run' | 'intent' | 'turn' | 'input' | 'keysOf'>,
+    Pick<Resolution, 'index' | 'tool' | 'generation'> {
   sessionId: string
-  run: number
-  /** The run that first accepted the message that opened this run. */
-  intent: number
-  turn: number
-  index: number
-  generation?: number
-  tool: string
-  input: Json
-  /** The session whose id the session-wide keys contain, if it is a different one. */
-  keysOf?: string
   /** The answer was cut off in this call. */
   isCut?: boolean
   /** The answer has no other calls. */

@@ -8,7 +8,7 @@ import { joinsModelCall, turnsOf } from '../turns.ts'
 import type { RunState, SessionError, SessionState } from '../state.ts'
 
 /** A call of the run that has a result in the transcript. */
-export interface EndedCall {
+interface EndedCall {
   callId: string
   turn: number
   /** Whether it completed an effect. pawl answers another request for it from its key. */

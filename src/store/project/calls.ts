@@ -18,7 +18,7 @@ import type { RowOf, TOOL_CALLS } from '../postgres/tables.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
 
 /** The changes that a segment's events make to one call. Null means no change. With `outcome_seq`, the whole outcome is replaced. */
-export type ToolCallRecord = RowOf<typeof TOOL_CALLS>
+type ToolCallRecord = RowOf<typeof TOOL_CALLS>
 
 type CallEvent = Extract<SessionEvent, { callId: string }>
 

@@ -5,14 +5,14 @@ import { type PaidCall, paidCallIn } from '../../session/spending/paid-call.ts'
 import { removesTurns } from '../../session/recovery/recovery.ts'
 import { costOf, providerOf } from '../../session/spending/prices.ts'
 import { type ApprovalRows, projectApproval } from './approvals.ts'
-import { projectCall, type ToolCallRecord } from './calls.ts'
+import { projectCall } from './calls.ts'
 import { projectError } from './errors.ts'
 import { endingsOf, type ErrorEnd, errorEndOf, laterEnd, NOT_ENDED } from './incidents.ts'
 import { growTranscript, type MessageProjection, type MessageRows, newMessageProjection, projectMessages } from './messages.ts'
 import { projectRecovery, type RecoveryRows } from './recoveries.ts'
 import { applyToSession, asInherited, type SessionColumns } from './session-columns.ts'
 import type { Ending } from '../rows.ts'
-import type { CUSTOM_EVENTS, ERRORS, RowOf, TOKEN_USAGE } from '../postgres/tables.ts'
+import type { CUSTOM_EVENTS, ERRORS, RowOf, TOKEN_USAGE, TOOL_CALLS } from '../postgres/tables.ts'
 import { customEventRow } from './custom-events.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
@@ -23,7 +23,7 @@ export interface Projection extends MessageProjection {
 
 /** The rows that a segment of events makes. */
 export interface ProjectedRows extends MessageRows, ApprovalRows, RecoveryRows {
-  toolCalls: Map<string, ToolCallRecord>
+  toolCalls: Map<string, RowOf<typeof TOOL_CALLS>>
   errors: RowOf<typeof ERRORS>[]
   usage: RowOf<typeof TOKEN_USAGE>[]
   customEvents: RowOf<typeof CUSTOM_EVENTS>[]

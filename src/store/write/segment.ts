@@ -3,7 +3,6 @@ import type { Json } from '../../session/json.ts'
 import { insertRows, newStatement, recordset, type Statement, textOfStatement } from '../postgres/insert-rows.ts'
 import type { Queryable } from '../postgres/database.ts'
 import type { ParsedEntry } from './entries.ts'
-import type { ToolCallRecord } from '../project/calls.ts'
 import type { ErrorEnd } from '../project/incidents.ts'
 import type { Projection, ProjectedRows } from '../project/projections.ts'
 import { WITH_OUTCOME } from '../project/recoveries.ts'
@@ -84,7 +83,12 @@ export function insertCheckpoints(
 }
 
 /** A call keeps its stored status if the events set none. Two inserts, because the two kinds are merged differently. */
-function mergeCalls(statement: Statement, schema: PostgresSchema, fixed: Record<string, string>, rows: readonly ToolCallRecord[]): void {
+function mergeCalls(
+  statement: Statement,
+  schema: PostgresSchema,
+  fixed: Record<string, string>,
+  rows: readonly RowOf<typeof TOOL_CALLS>[],
+): void {
   const insert = { table: 'tool_calls', columns: TOOL_CALLS, fixed }
   const withStatus = rows.filter((row) => row.status !== null)
   const withoutStatus = rows.filter((row) => row.status === null).map((row) => ({ ...row, status: 'issued' }))

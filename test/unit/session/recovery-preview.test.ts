@@ -8,7 +8,7 @@ import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import type { RecoveryStrategy } from '../../../src/session/agent-facts.ts'
 import { requestIdOf } from '../../../src/session/ids.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
-import { type EndedCall, type NextStep, previewRecoveries } from '../../../src/session/recovery/preview.ts'
+import { type NextStep, previewRecoveries } from '../../../src/session/recovery/preview.ts'
 import { problemWithChoice } from '../../../src/session/recovery/selective.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript } from '../../../src/session/transcript/adding.ts'
@@ -73,7 +73,7 @@ const eventsOf = (bodies: readonly EventBody[]): SessionEvent[] =>
 const stateOf = (events: readonly SessionEvent[]): SessionState => fold(undefined, events) ?? expect.fail()
 
 /** The calls with a result, as the store's rows have them. */
-function endedIn(events: readonly SessionEvent[]): EndedCall[] {
+function endedIn(events: readonly SessionEvent[]): Parameters<typeof previewRecoveries>[2] {
   return events.flatMap((event) => {
     if (event.type !== 'tool_completed' && event.type !== 'tool_failed' && event.type !== 'tool_unknown') return []
     return [{ callId: event.callId, turn: event.turn, isEffect: event.type === 'tool_completed' && TOOLS[event.tool] !== 'read' }]
