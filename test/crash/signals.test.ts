@@ -152,7 +152,7 @@ describe('when nothing else can end an executor', () => {
     await parent.ended
   })
 
-  it('a body that is overdue is left to an orchestrator that works', async () => {
+  it('an overdue body is left to an orchestrator that works', async () => {
     const parent = await serve()
     const entered = rig.ledger.reached({ stage: 'entered', what: 'overblock' })
     const run = await rig.start(call('overblock', MAY_LIVE_MS + 5_000))

@@ -64,7 +64,7 @@ async function closed(session: SessionHandle): Promise<void> {
 }
 
 describe('the handle of a message', () => {
-  it('the handle of a message says how the run ended, after a rollback has archived it', async () => {
+  it('the handle of a message says how the run ended, even after a rollback has archived it', async () => {
     const { session, one } = await answered()
     await session.rollback({ message: 'm1', by: 'ann' })
     expect(await settled(session, one)).toMatchObject({ status: 'completed', run: 2, text: 'heard one' })

@@ -173,7 +173,7 @@ describe.concurrent('a message’s deadline', () => {
     expect(failures).toEqual(['deadline_exceeded', 'deadline_exceeded'])
   })
 
-  it('a message’s deadline is refused by the client and by the session if it is not a duration', async () => {
+  it('the client and the session refuse a message’s deadline that is not a duration', async () => {
     const { session, id } = player.play(here.pawl, {})
     await expect(session.send('go', { deadline: '5 minutes' as never })).rejects.toMatchObject({
       code: 'invalid_option',

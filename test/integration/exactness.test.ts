@@ -327,7 +327,7 @@ describe('5 MB of text', () => {
     expect(await (await session.send('again')).result({ timeout: 60_000 })).toMatchObject({ text: 'done' })
   })
 
-  it('5 MB of text as an error message or an effect id is cut, and as progress is refused when the tool reports it', async () => {
+  it('5 MB of text is cut in an error message or an effect id, and refused as progress when the tool reports it', async () => {
     const events = await eventsOf(await play({ ...plain, failure: MB5, effectId: MB5 }))
     expect(ofType(events, 'tool_failed')[0]?.message).toBe(MB5.slice(0, 4_000))
     expect(ofType(events, 'tool_completed')[0]?.effectId).toBe(MB5.slice(0, 1_000))

@@ -58,7 +58,7 @@ describe('a session with the caller’s own id, whose worker cannot reach Postgr
     expect(waits.join()).not.toContain('secret')
   }, 60_000)
 
-  it('a session whose worker cannot reach Postgres begins if the message declares it new', async () => {
+  it('a session whose worker cannot reach Postgres begins if its message says that the session is new', async () => {
     const { session } = player.play(here.pawl, { model: () => 'at once' })
     expect(await (await session.send('hello', { isNew: true })).result({ timeout: 20_000 })).toMatchObject({ text: 'at once' })
   })

@@ -84,7 +84,7 @@ async function expectSound(session: SessionHandle): Promise<void> {
 
 describe('a query that is answered while a workflow task is in progress elsewhere', () => {
   it.each(Object.keys(ARRIVALS))(
-    'a query during a workflow task leaves a session that every worker can replay, if %s arrives then',
+    'after a query during a workflow task, every worker can replay the session, even if %s arrives then',
     async (arrival) => {
       const { session, asked, run } = await askedWhileAway()
       await loseTask(here, session)
@@ -99,7 +99,7 @@ describe('a query that is answered while a workflow task is in progress elsewher
     },
   )
 
-  it('a query during a workflow task leaves a session that every worker can replay, if no worker began the task', async () => {
+  it('after a query during a workflow task, every worker can replay the session, even if no worker began the task', async () => {
     const { session, asked, run } = await askedWhileAway()
     const second = await serve()
     await Promise.race(asked)

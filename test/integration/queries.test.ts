@@ -488,7 +488,7 @@ describe('the sessions of one id prefix', () => {
     return events
   }
 
-  it('the sessions of one id prefix are the only ones that its lists show', async () => {
+  it('lists for one id prefix show only its sessions', async () => {
     const idPrefix = 't_1:'
     const agent = 'tenancy'
     const day = { since, until: since + 2 * HOUR }
@@ -508,7 +508,7 @@ describe('the sessions of one id prefix', () => {
     }
   })
 
-  it('the sessions of one id prefix are the only ones that its totals count', async () => {
+  it('totals for one id prefix count only its sessions', async () => {
     const idPrefix = 't_1:'
     expect(TENANTS.filter(isFirstTenant)).toHaveLength(2)
     expect((await queries.overview({ agent: 'tenancy', idPrefix })).sessions).toMatchObject({ error: 2 })
@@ -519,7 +519,7 @@ describe('the sessions of one id prefix', () => {
     expect(timeInError).toMatchObject([{ times: 4 }])
   })
 
-  it('the sessions of one id prefix have cursors that are refused for another prefix', async () => {
+  it('a cursor for one id prefix is refused for another', async () => {
     const { cursor = '' } = await queries.sessions.list({ idPrefix: 't_1:', limit: 1 })
     expect(ids((await queries.sessions.list({ idPrefix: 't_1:', limit: 1, cursor })).items)).toEqual(['t_1:session'])
     expect(await codeOf(queries.sessions.list({ idPrefix: 'u_1:', limit: 1, cursor }))).toBe('invalid_cursor')

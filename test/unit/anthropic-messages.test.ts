@@ -240,7 +240,7 @@ describe('the rest of a request', () => {
     expect(paramsOf('claude', {}, request).max_tokens).toBe(32_000)
   })
 
-  it('the rest of a request passes on the other options', () => {
+  it('a request passes on all other options', () => {
     const params = paramsOf('claude', { effort: 'low', params: { stop_sequences: ['END'], metadata: { user_id: 'u' } } }, request)
     expect(params).toMatchObject({ output_config: { effort: 'low' }, stop_sequences: ['END'], metadata: { user_id: 'u' } })
   })

@@ -133,7 +133,7 @@ const COMPOSED = [
   'execution_unreadable',
 ]
 
-it('the codes of errors are found in the source', () => {
+it('the error codes are found in the source', () => {
   expect(thrown.codes.size).toBeGreaterThan(60)
   expect(thrown.codes.get('no_temporal')).toEqual(new Set(['ConnectError']))
   expect(thrown.codes.get('invalid_cursor')).toEqual(new Set(['InvalidOptionError']))
@@ -144,25 +144,25 @@ it('the codes of errors are found in the source', () => {
   )
 })
 
-it('each code of an error belongs to one class', () => {
+it('each error code belongs to one class', () => {
   const classes = new Map([...thrown.codes].map(([code, names]) => [code, new Set(names)]))
   for (const code of [...refused, ...COMPOSED]) classes.set(code, (classes.get(code) ?? new Set()).add('RequestRefusedError'))
   expect([...classes].filter(([, names]) => names.size > 1)).toEqual([])
 })
 
-it('the codes of errors are in docs/errors.md, each with its class', () => {
+it('the error codes are in docs/errors.md, each with its class', () => {
   const inSource = [...thrown.codes].map(([code, classes]) => `${code} ${[...classes].join()}`)
   const inDocs = [...documented].map(([code, name]) => `${code} ${name}`)
   expect(inDocs.sort()).toEqual(inSource.sort())
 })
 
-it('the codes with which a session refuses requests are in docs/errors.md, and no others are', () => {
+it('docs/errors.md lists exactly the codes with which a session refuses requests', () => {
   const isRefusal = (code: string): boolean =>
     refused.has(code) || COMPOSED.includes(code) || thrown.codes.get(code)?.has('RequestRefusedError') === true
   expect([...refused, ...COMPOSED].filter((code) => !documentedRefusals.has(code))).toEqual([])
   expect([...documentedRefusals].filter((code) => !isRefusal(code))).toEqual([])
 })
 
-it('every class of errors is in docs/errors.md', () => {
+it('every error class is in docs/errors.md', () => {
   expect([...thrown.classes].filter((name) => !page.includes(`\`${name}\``))).toEqual([])
 })

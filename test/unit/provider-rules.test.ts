@@ -194,7 +194,7 @@ describe('Anthropic’s API', () => {
     expect(textsIn(mixed.messages)).not.toContain('"thinking"')
   })
 
-  it('Anthropic’s API refuses, in the words of this test’s validator, what earlier requests contained', () => {
+  it('this test’s validator refuses what earlier requests to Anthropic’s API contained', () => {
     const wrong = {
       messages: [
         {

@@ -148,7 +148,7 @@ describe('the tools', () => {
 describe('the pacing of the kills', () => {
   const { tickets } = makeWorld(11, 40)
 
-  it.each([0, 20, 100])('the pacing of the kills makes all of %i kills due while tickets are still in progress', (kills) => {
+  it.each([0, 20, 100])('the pacing of the kills makes all %i kills due while tickets are still in progress', (kills) => {
     const pacing = createPacing(tickets, kills, 11)
     const dues: number[] = []
     for (const [index, ticket] of tickets.entries()) {

@@ -80,7 +80,7 @@ describe('a watch over files', () => {
     expect(await next(() => writeFileSync(path('lib/c.ts'), 'three'))).toEqual([{ path: path('lib/c.ts'), isNew: true }])
   })
 
-  it('a watch over files reports what was saved before it knew of the file, and a file that was missing', async () => {
+  it('a watch over files reports what was saved before the file was known, and a file that was missing', async () => {
     const since = Date.now() - 60_000
     writeFileSync(path('late.ts'), 'one')
     expect(await next(() => watch.add(path('late.ts'), since))).toEqual([{ path: path('late.ts'), isNew: true }])
@@ -166,7 +166,7 @@ describe('what a person is told', () => {
     ])
   })
 
-  it('the message about a reload is one line, not one for each process that starts and ends with it', () => {
+  it('the message about a reload is one line, not a line for each process that starts or ends', () => {
     const written: string[] = []
     vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => written.push(String(chunk)) > 0)
     const announcer = announceAsText(() => [])

@@ -40,7 +40,7 @@ describe('a ModelError', () => {
     },
   )
 
-  it.each([0, 250, 86_400_000])('a ModelError keeps the wait %j', (retryAfter) => {
+  it.each([0, 250, 86_400_000])('a ModelError keeps the valid wait %j', (retryAfter) => {
     expect(new ModelError('rate_limit_error', 'slow', { retryable: true, retryAfter }).retryAfterMs).toBe(retryAfter)
   })
 })

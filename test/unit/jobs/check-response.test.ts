@@ -88,7 +88,7 @@ it.each([
   expect(cutCall(checked({ stopReason, content }))).toBe(index)
 })
 
-it('an answer for which the context has no room is an overflow', () => {
+it('an answer that the context has no room for counts as an overflow', () => {
   const check = () =>
     checked({ stopReason: 'model_context_window_exceeded', content: [{ type: 'thinking', thinking: 'hm', signature: 's' }] })
   expect(check).toThrow(expect.objectContaining({ code: 'context_overflow', retryable: false, fallback: false }))

@@ -110,7 +110,7 @@ describe('the wait for riding reads', () => {
   })
 
   it.each(['before it', 'during it'])(
-    'an interrupt %s ends the wait for riding reads after 50 ms, which is no fault of their tools',
+    'an interrupt %s ends the wait for riding reads after 50 ms, which does not count against their tools',
     async (when) => {
       const stop = new AbortController()
       if (when === 'before it') stop.abort()

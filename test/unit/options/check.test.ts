@@ -70,7 +70,7 @@ describe('the error for an unknown name', () => {
 })
 
 describe('the error for an option with alternatives', () => {
-  it('the error for an option with alternatives names all of them if the value is of no kind that is allowed', () => {
+  it('the error for an option with alternatives names all of them if the value matches none', () => {
     expect(messageWith({ telemetry: true })).toBe('`telemetry` must be false or an object, not true.')
   })
 

@@ -13,7 +13,7 @@ import { messageId, sessionId } from '../../../src/service/schemas.ts'
 import { codeOf } from '../../support/codes.ts'
 
 describe('an error', () => {
-  it('every public class of errors has an HTTP status, or is listed as a bug', () => {
+  it('every public error class has an HTTP status, or is listed as a bug', () => {
     const page = readFileSync(new URL('../../../docs/errors.md', import.meta.url), 'utf8')
     const classes = new Set([...page.matchAll(/^\| `[a-z_]+` \| `([A-Z]\w+)` \|/gm)].map(([, name = '']) => name))
     expect(classes.size).toBeGreaterThan(15)
@@ -110,14 +110,14 @@ describe('an access', () => {
     expect(error.cause).toMatchObject({ message: expect.stringContaining('1 to 100 of [A-Za-z0-9._@-]') })
   })
 
-  it('an access of a tenant includes its sessions and those of its parts, and no others', () => {
+  it('a tenant’s access includes its own sessions and those of its parts, and no others', () => {
     const acme = { ...access, tenant: 'acme' }
     expect(['acme:1', 'acme:ann:1'].map((id) => isInScope(acme, id))).toEqual([true, true])
     expect(['acme', 'acmex:1', 'ACME:1', 'globex:acme:1', ''].map((id) => isInScope(acme, id))).toEqual(Array(5).fill(false))
     expect(isInScope(access, 'anything')).toBe(true)
   })
 
-  it('an access of a tenant tags the sessions that it starts, and no caller can set such a tag', () => {
+  it('a tenant’s access tags the sessions that it starts, and no caller can set such a tag', () => {
     expect(tagsFor({ ...access, tenant: 'acme' }, ['vip'])).toEqual(['vip', 'tenant:acme'])
     expect(tagsFor({ ...access, tenant: 'acme' }, undefined)).toEqual(['tenant:acme'])
     expect(tagsFor(access, undefined)).toBeUndefined()

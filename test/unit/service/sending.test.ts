@@ -28,7 +28,7 @@ describe('a large response', () => {
     ['its client stops reading', 30, async (response: Response) => void (await response.body?.getReader().read())],
     ['its client cancels it', 60_000, async (response: Response) => response.body?.cancel()],
     ['its client disconnects', 60_000, async (_: Response, client: AbortController) => client.abort()],
-  ] as const)('a large response no longer counts when %s', async (_, stalledAfterMs, act) => {
+  ] as const)('a large response no longer counts once %s', async (_, stalledAfterMs, act) => {
     const { seen, client, options } = sending(stalledAfterMs)
     const response = await sentInPieces(large(), options)
     await act(response, client)

@@ -10,7 +10,7 @@ describe('the digest', () => {
     expect(nextDigest(first, '{}')).toBe(createHash('sha256').update(`${first}{}`).digest('hex').slice(0, 32))
   })
 
-  it('the digest of no events continues from anywhere', () => {
+  it('an empty list of events continues from any digest', () => {
     expect(continues({ seq: 7, digest: 'd' }, [])).toBe(true)
   })
 

@@ -268,7 +268,7 @@ describe('a session with many waiting messages', () => {
   const started: EventBody = sessionStarted({ coreVersion: 2 })
   const at = (seq: number, body: EventBody): SessionEvent => ({ v: 1, seq, at: seq, ...body }) as SessionEvent
 
-  it('a session with many waiting messages has room for 1,900 of them with ids as clients generate them', () => {
+  it('a session with many waiting messages has room for 1,900 of them with ids like those that clients generate', () => {
     const state = fold(undefined, [at(1, started)]) ?? expect.fail()
     for (let n = 0; n < 1_900; n++) {
       const messageId = `01a20170-1111-2222-3333-${String(n).padStart(12, '0')}`

@@ -318,7 +318,7 @@ describe('a call that is abandoned after an attempt of it died', () => {
     return JSON.stringify(messages.at(-1)?.content)
   }
 
-  it('a call that is abandoned after an attempt of it died may have taken effect, unless it is a read', () => {
+  it('an abandoned call may have taken effect if one of its attempts died, unless it is a read', () => {
     expect(told('put')).toContain('may or may not have taken effect')
     expect(told('look')).toContain('was not run')
   })

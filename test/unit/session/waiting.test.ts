@@ -125,7 +125,7 @@ describe('while a person or a client is asked', () => {
   ]
   const both = [issued(0, 'external'), asked(0), issued(3, 'read'), asked(3)]
 
-  it('while a person or a client is asked, reads continue, but no effect after the waiting call does', () => {
+  it('while a person or a client is asked, reads continue, but effects after the waiting call do not', () => {
     expect(next(stateOf(calls, both))).toEqual([1])
     const looked = [...both, issued(1, 'read'), completed(1)]
     expect(next(stateOf(calls, looked))).toEqual({ do: 'wait' })

@@ -45,7 +45,7 @@ describe('an address', () => {
     'postgres://app:p@ss?S3cr@127.0.0.1:5999/app',
     'postgresql://app:%S3cr/@127.0.0.1/app?sslmode=require',
     'postgres://app:/S3cr/#?@127.0.0.1/app',
-  ])('an address %s has a password that must be percent-encoded, and the refusal says so without a part of it', (url) => {
+  ])('an address %s has a password that must be percent-encoded, and the refusal says so without showing any of it', (url) => {
     const error = thrownBy(() => openStore({ postgres: url }))
     expect(error).toMatchObject({ code: 'invalid_postgres_url' })
     expect(String(error)).toContain('percent-encoded')

@@ -145,7 +145,7 @@ describe('a run that is stopped', () => {
   })
 })
 
-it('a call that was skipped because an equal call is unknown is not unknown itself, and names that call', () => {
+it('a call that is skipped because an equal call is unknown is not itself unknown, and names that call', () => {
   const unknown: EventBody = { type: 'tool_unknown', ...WHERE, attempt: 1, message: 'who knows' }
   const { tool_calls } = after(unknown, { type: 'tool_unknown', ...OTHER, attempt: 0, message: 'still nobody', again: WHERE.callId })
   expect(tool_calls).toMatchObject([

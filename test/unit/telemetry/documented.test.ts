@@ -53,7 +53,7 @@ describe('the names of telemetry in the docs', () => {
     expect(named.filter((name) => !(name in INSTRUMENTS) && !attributes.has(name))).toEqual([])
   })
 
-  it('a name of pawl’s own in the guide of telemetry is a metric, an attribute or an event of the code', () => {
+  it('a name that begins with pawl in the guide to telemetry is a metric, an attribute or an event of the code', () => {
     const named = [...guide.matchAll(/`(pawl\.[a-z_.]*[a-z])(?:[:=][^`]*)?`/g)].map(([, name = '']) => name)
     const known = (name: string): boolean => name in INSTRUMENTS || attributes.has(name) || eventTypes.has(name)
     expect(named.length).toBeGreaterThan(30)

@@ -75,7 +75,7 @@ describe('an event', () => {
 })
 
 describe('labels', () => {
-  it('labels have a hundred values each, however many more appear', () => {
+  it('each label has at most a hundred values, however many more appear', () => {
     const bounded = boundedLabels()
     const values = new Set(Array.from({ length: 1_000 }, (_, n) => bounded({ tool: `tool ${n}` }).tool))
     expect(values.size).toBe(101)

@@ -316,7 +316,7 @@ describe('a pause', () => {
 })
 
 describe('what a person decides in an error', () => {
-  it('what a person decides in an error has a span of its own, because that of the turn has ended', () => {
+  it('a person’s decision about an error has a span of its own, because the span of the turn has ended', () => {
     const pay = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }
     const events = eventsOf([
       STARTED,

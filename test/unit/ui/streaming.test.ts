@@ -241,7 +241,7 @@ describe('a message that was taken by a turn which was then taken out', () => {
 
   const textsOf = ({ role, parts }: UiMessage) => `${role}: ${(parts as LoosePart[]).map(({ text }) => text ?? '').join('')}`
 
-  it('a failed answer has in its metadata the text for the user and the code of its failure, not what happened', () => {
+  it('the metadata of a failed answer has the text for the user and the code of the failure, but no details', () => {
     const failed = uiMessagesOf(events.filter(({ seq }) => seq <= 9)).at(-1)
     const error = { code: 'model_call_failed', reason: 'The answer could not be completed.' }
     expect(failed?.metadata).toMatchObject({ pawl: { status: 'error', error } })

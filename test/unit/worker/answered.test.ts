@@ -118,7 +118,7 @@ it('an answer whose executor must end because of another call continues in the s
   expect(leases.get('model:1:1')?.recorded).toEqual([])
 })
 
-it('an answer is used by the next attempt if the server gave up the previous one while its executor was still at work', async () => {
+it('the next attempt uses an answer if the server gave up the previous attempt while its executor was still working', async () => {
   const { pool, executor } = startCrew()
   const holding: HeldJobReport[] = [{ job: 'j', order: call(), begun: false, answer: ANSWER }]
   const crew = [await executor(1, { holding }), await executor(2)]

@@ -125,7 +125,7 @@ describe('what the server answers', () => {
     expect(posted).toEqual([{ type: 'told', request: 5, answer: 'lost' }])
   })
 
-  it('no answer is made up for a server that cannot be reached', async () => {
+  it('a request gets the reason, and no answer, if the server cannot be reached', async () => {
     const { sent, posted, tell } = sending()
     await tell(start('a'))
     await tell({ type: 'tell', id: 1, request: 5 })

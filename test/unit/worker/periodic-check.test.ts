@@ -25,7 +25,7 @@ it('checks come at their interval until they are ended', () => {
   expect(seen).toEqual(['check', 'check'])
 })
 
-it('checks judge no process after this one was paused or the machine was asleep, and say for how long', () => {
+it('checks do not judge other processes after this one was paused or the machine slept, and say for how long', () => {
   const { seen, end } = checks()
   vi.advanceTimersByTime(1_000)
   pause(60_000)

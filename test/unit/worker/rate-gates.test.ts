@@ -49,7 +49,7 @@ describe('a gate', () => {
     expect(gates.placeOf('p', 'a')).toBeGreaterThanOrEqual(9_000)
   })
 
-  it('a gate keeps the place of a call that asks again, and lets it through when its time has come', () => {
+  it('a gate keeps a call’s place when it asks again, and lets it through when its turn comes', () => {
     const gates = gatesAt()
     gates.refused('p', 3_000, true)
     const [first, second] = [gates.placeOf('p', 'a'), gates.placeOf('p', 'b')]
