@@ -6,7 +6,8 @@ import type { RunHandle } from 'pawl/client'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { type Partition, startPartition } from '../support/partition.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
-import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 
 /** Less than an RPC's deadline. */
 const SLOW_MS = 2_500
@@ -87,7 +88,7 @@ it('an external body whose heartbeat is under way when the orchestrator dies wai
   await sleep(SLOW_MS)
   const from = workers.events.length
   process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
-  await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_died'))
+  await untilFound(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_died'))
   expect(entered(call)).toBe(0)
   network.release()
   await expectNoTrouble(call)

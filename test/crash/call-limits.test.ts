@@ -1,7 +1,8 @@
 // A process is killed during a call that its tool's concurrency admitted: the call keeps its place, and no other takes it.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Plan } from './support/plan.ts'
-import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 
 let rig: Rig
 let workers: Supervised
@@ -20,7 +21,7 @@ it('a call keeps its place at a limit when its process is killed, and the next c
   const mark = await held
   const second = await rig.start(plan)
   const other = rig.pawl.session(second.sessionId)
-  await until(async () => (await other.state()).callWaits?.some((wait) => wait.for === 'limit') ?? false)
+  await untilFound(async () => (await other.state()).callWaits?.some((wait) => wait.for === 'limit') ?? false)
   process.kill(mark.pid, 'SIGKILL')
   for (const run of [first, second]) expect((await run.result()).text).toBe('Done: queue_up a')
   const marks = [first, second].flatMap(({ sessionId: session }, n) =>

@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
 import { seed, variants } from '../support/sizes.ts'
 import { type Compiled, compile } from './support/build.ts'
-import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 
 let rig: Rig
 let fixtures: Compiled
@@ -72,7 +73,7 @@ describe('when a process dies while a conversation is summarised', () => {
       const killed = await open()
       await killed.shut()
       const run = await killed.session.send('go')
-      const [asked] = await until(async () => {
+      const [asked] = await untilFound(async () => {
         const found = await killed.lines('compaction')
         return found.length > 0 && found
       })

@@ -5,7 +5,8 @@ import { defined } from '../../src/session/defined.ts'
 import { seed, variants } from '../support/sizes.ts'
 import type { HeldMark, Mark } from './support/ledger.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
-import { isAlive, type Rig, type ServingProcess, startRig, type Supervised, until } from './support/rig.ts'
+import { isAlive, type Rig, type ServingProcess, startRig, type Supervised } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 
 const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...defined({ ms }) } }]]
 /** One tool of each effect. */
@@ -60,7 +61,7 @@ describe('a supervisor', () => {
 
   async function startGroup(): Promise<ServingProcess> {
     const group = await rig.serve('supervise')
-    await until(() => pidsOf(group).length === 3)
+    await untilFound(() => pidsOf(group).length === 3)
     return group
   }
 
@@ -190,7 +191,7 @@ describe(`a supervised process (seed ${seed}, again with PAWL_SEED)`, () => {
       expect(await one.answer).toBe(finalAnswer(one.plan))
       expect(stagesOf(rig, one)).toEqual(['entered 1', 'entered 2', 'applied 2', 'left 2'])
       expect(await rig.errors(one.session, 1)).toMatchObject([{ attempt: 1, class: 'WorkerDied', code: 'stuck_loop' }])
-      await until(() => !isAlive(one.mark.pid))
+      await untilFound(() => !isAlive(one.mark.pid))
     },
   )
 

@@ -8,9 +8,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
 import { foldedState } from '../support/folded.ts'
 import { seed, variants } from '../support/sizes.ts'
-import { until as untilPaced } from '../support/until.ts'
+import { until, untilFound } from '../support/until.ts'
 import { type Compiled, compile } from './support/build.ts'
-import { type Rig, startRig, until } from './support/rig.ts'
+import { type Rig, startRig } from './support/rig.ts'
 
 let rig: Rig
 let fixtures: Compiled
@@ -100,9 +100,9 @@ describe('a hook whose process ends while it runs', () => {
   it('a hook whose process ends runs again even if the interruption of its run started it', async () => {
     const { session } = await open('postToolUse')
     const run = await session.send('wait')
-    await until(async () => (await run.settled()).status === 'waiting')
+    await untilFound(async () => (await run.settled()).status === 'waiting')
     await session.interrupt()
-    await untilPaced(
+    await until(
       'the hooks have ended',
       async () => (await foldedState(session)).hooksDue === undefined && (await session.state()).current === null,
       120_000,
@@ -117,7 +117,7 @@ describe('a hook whose process ends while it runs', () => {
   it('a hook is abandoned after five deaths if its run has ended, and does not hold up the next run', async () => {
     const { session, ran } = await open('postToolUse, always')
     const run = await session.send('wait')
-    await until(async () => (await run.settled()).status === 'waiting')
+    await untilFound(async () => (await run.settled()).status === 'waiting')
     await session.interrupt()
     expect((await (await session.send('and now?')).result({ timeout: '120s' })).text).toBe('done')
     expect(count(await ran(), 'postToolUse in turn 1')).toBe(5)

@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { RunHandle } from 'pawl/client'
 import type { HeldMark } from './support/ledger.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
-import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 
 const CRASHES: Plan = [[{ tool: 'crash', input: { name: 'bad' } }]]
 const HEALTHY: Plan = [[{ tool: 'look', input: { name: 'healthy' } }]]
@@ -49,7 +50,7 @@ function placesOf({ sessionId }: RunHandle): number[] {
 /** Starts a run, whose first model call has been received by the worker for a while. */
 async function waitingRun(): Promise<RunHandle> {
   const run = await rig.start(HEALTHY)
-  await until(async () => (await rig.startedActivities(run.sessionId)).includes('callModel') || placesOf(run).length > 0)
+  await untilFound(async () => (await rig.startedActivities(run.sessionId)).includes('callModel') || placesOf(run).length > 0)
   await sleep(NOTICED_MS)
   return run
 }

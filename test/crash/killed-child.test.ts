@@ -4,11 +4,11 @@ import type { RunHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventsOf, ofType } from '../support/events.ts'
 import { seed, variants } from '../support/sizes.ts'
-import { until as untilPaced } from '../support/until.ts'
+import { until, untilFound } from '../support/until.ts'
 import type { HeldMark, MarkFilter } from './support/ledger.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { DIED, killedWhileResolving, ONCE_A_TURN, requests } from './support/resolving.ts'
-import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
 import type { HeldCall } from '../../src/worker/options.ts'
 
 const call = (tool: string, input: { tells?: boolean } = {}): Plan => [[{ tool, input: { name: 'a', ...input } }]]
@@ -33,7 +33,7 @@ describe('a tool call that kills its process each time', () => {
     await workers.serving()
     guilty = await rig.start([[{ tool: 'crash', input: { name: 'a' } }], [{ tool: 'look', input: { name: 'b' } }]])
     const isGuilty = ({ sessionId }: HeldCall): boolean => sessionId === guilty.sessionId
-    await until(() => workers.events.filter((event) => event.event === 'worker_died' && event.calls.some(isGuilty)).length >= 2)
+    await untilFound(() => workers.events.filter((event) => event.event === 'worker_died' && event.calls.some(isGuilty)).length >= 2)
     others = await Promise.all(Array.from({ length: 6 }, () => rig.start([[{ tool: 'dawdle', input: { name: 'a', ms: 2_000 } }]])))
     for (const run of [...others, guilty]) await run.result()
   })
@@ -190,7 +190,7 @@ describe('when a process is killed', () => {
     const [victim = expect.fail('no process')] = before
     const from = workers.events.length
     process.kill(victim, 'SIGKILL')
-    await until(() => workers.events.slice(from).some(({ event }) => event === 'worker_died'))
+    await untilFound(() => workers.events.slice(from).some(({ event }) => event === 'worker_died'))
     await workers.serving()
     const told = workers.events.slice(from)
     const after = workers.supervisor.pids()
@@ -220,7 +220,7 @@ describe('when a process is killed after the model’s answer has reached the or
   it('a run fails after an answer’s calls have killed five processes that resolved them; the model is not asked again', async () => {
     const run = await rig.start([[{ tool: 'topple', input: { name: 'a' } }]])
     const session = rig.pawl.session(run.sessionId)
-    const error = await untilPaced('the run fails', async () => (await session.state()).error, 120_000)
+    const error = await until('the run fails', async () => (await session.state()).error, 120_000)
     expect(error).toMatchObject({ code: 'worker_died', attempts: 5 })
     // Otherwise, recovery would request the answer once more and kill five more executors.
     await session.interrupt()
@@ -233,7 +233,7 @@ describe('when a process is killed after the model’s answer has reached the or
 describe('a model call that kills its process each time', () => {
   it('a model call that kills its process each time puts the session into error', async () => {
     const run = await rig.start(['crash'])
-    const { status, error } = await untilPaced(
+    const { status, error } = await until(
       'the run fails',
       async () => {
         const state = await rig.pawl.session(run.sessionId).state()

@@ -3,11 +3,11 @@ import type { RunHandle } from 'pawl/client'
 import type { SupervisorEvent } from 'pawl/worker'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { size } from '../support/sizes.ts'
-import { until as untilPaced } from '../support/until.ts'
+import { until, untilFound } from '../support/until.ts'
 import type { HeldMark, MarkFilter } from './support/ledger.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { defined } from '../../src/session/defined.ts'
-import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
 /** Longer than any heartbeat timeout. */
 const LONG_MS = size(11_000, 15_000)
@@ -31,13 +31,13 @@ describe('an orchestrator', () => {
   async function replaced(): Promise<void> {
     const from = workers.events.length
     process.kill(orchestrator(), 'SIGKILL')
-    await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_ready'))
+    await untilFound(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_ready'))
   }
 
   /** Resolves when the server has received a heartbeat of the session's call since then, or the call has ended. */
   async function reported(sessionId: string, since: number): Promise<void> {
     const look = async () => (await rig.lastHeartbeat(sessionId)) > since || (await rig.pendingActivities(sessionId)).length === 0
-    await untilPaced('a heartbeat has come', look, 120_000)
+    await until('a heartbeat has come', look, 120_000)
   }
 
   /** A run of the plan, which is held at the first mark that fits `at`. */
@@ -122,7 +122,7 @@ describe('an orchestrator', () => {
       ;[interrupted, charging] = [look, charge]
       const from = workers.events.length
       process.kill(orchestrator(), 'SIGKILL')
-      await until(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_died'))
+      await untilFound(() => workers.events.slice(from).some(({ event }) => event === 'orchestrator_died'))
       charged.release()
       await rig.pawl.session(interrupted.sessionId).interrupt({ by: 'ann' })
       await interrupted.settled()

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { MarkFilter } from './support/ledger.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { defined } from '../../src/session/defined.ts'
-import { isAlive, type Rig, type ServingProcess, startRig, until } from './support/rig.ts'
+import { isAlive, type Rig, type ServingProcess, startRig } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 
 const call = (tool: string, ms?: number): Plan => [[{ tool, input: { name: 'a', ...defined({ ms }) } }]]
 /** What heartbeats and the sticky timeout may take when no supervisor reports a death. */
@@ -40,7 +41,7 @@ describe('when a supervisor is killed', () => {
     const served = (): number[] => supervisor.lines.flatMap((line) => /^(?:worker|orchestrator) (\d+)$/.exec(line)?.[1] ?? []).map(Number)
     // One that was replaced while it started is not among them.
     const processes = (): number[] => [...new Set(served())].filter(isAlive)
-    await until(() => processes().length === 2)
+    await untilFound(() => processes().length === 2)
     return { supervisor, pids: () => [supervisor.pid, ...processes()] }
   }
 
@@ -95,7 +96,7 @@ describe('when a supervisor is killed', () => {
         expect(again.at - at).toBeLessThan(NOTICED_MS)
         expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ attempt: 1, class: 'HeartbeatTimeout' }])
       }
-      await until(() => !pids.some(isAlive))
+      await untilFound(() => !pids.some(isAlive))
     })
 
     it('the external call of a killed supervisor is verified once its time is over', async () => {
@@ -119,7 +120,7 @@ describe('when a supervisor is killed', () => {
     const mark = await held
     const { supervisor, pids } = doomed(mark.pid)
     process.kill(supervisor.pid, 'SIGKILL')
-    await until(() => !pids().some(isAlive))
+    await untilFound(() => !pids().some(isAlive))
     expect((await run.result()).text).toBe(finalAnswer(call('put')))
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).map(({ attempt }) => attempt)).toEqual([1, 2])
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:put', attempt: 1, class: 'HeartbeatTimeout' }])
@@ -130,7 +131,7 @@ describe('when a supervisor is killed', () => {
     const pids = supervisor.lines.flatMap((line) => /^started (\d+)$/.exec(line)?.[1] ?? []).map(Number)
     expect(pids.length).toBeGreaterThan(0)
     process.kill(supervisor.pid, 'SIGKILL')
-    await until(() => !pids.some(isAlive))
+    await untilFound(() => !pids.some(isAlive))
   })
 
   it('a supervisor that gets SIGTERM lets all processes finish and record what they hold', async () => {
@@ -141,7 +142,7 @@ describe('when a supervisor is killed', () => {
     const { supervisor, pids } = doomed(mark.pid)
     process.kill(supervisor.pid, 'SIGTERM')
     // The executor that holds it, its orchestrator and their supervisor wait for it.
-    await until(() => pids().filter(isAlive).length >= 3)
+    await untilFound(() => pids().filter(isAlive).length >= 3)
     mark.release()
     expect(await supervisor.ended).toEqual([0, null])
     expect(pids().filter(isAlive)).toEqual([])

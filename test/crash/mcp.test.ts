@@ -4,7 +4,8 @@ import type { RunHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { HeldMark, Mark } from './support/ledger.ts'
 import { type Plan, planText } from './support/plan.ts'
-import { isAlive, type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { isAlive, type Rig, startRig, type Supervised } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 
 let rig: Rig
 let workers: Supervised
@@ -38,7 +39,7 @@ describe.each(Object.keys(EFFECTS) as What[])('a call of %s through an MCP serve
     const { run, name, server, text } = await killedAt('entered', what)
     expect(text).toBe(`Done: ${what} ${name}`)
     expect(stagesOf(name)).toEqual(['entered', 'entered', 'applied', 'left'])
-    await until(() => !isAlive(server))
+    await untilFound(() => !isAlive(server))
     expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: `tool:ledger__${what}`, attempt: 1, class: 'WorkerDied' }])
   })
 

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { onceOnly } from './support/once-only.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { defined } from '../../src/session/defined.ts'
-import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 
 /** Longer than `stuckLoop`. Added to the time since the last heartbeat, it is still less than the timeout of heartbeats. */
 const PAUSE_MS = 6_000
@@ -43,7 +44,7 @@ describe('a supervised process', () => {
     const { sessionId: session } = overrun
     // It is never released: it moves to the other executor when the overdue body's grace is over.
     const again = await rig.ledger.holdNext({ stage: 'entered', what: 'look' })
-    await until(async () => {
+    await untilFound(async () => {
       const { items } = await rig.pawl.toolCalls({ session: neighbour.sessionId })
       return items[0]?.worker?.endsWith(`:${again.pid}`)
     })

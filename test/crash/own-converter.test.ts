@@ -10,7 +10,8 @@ import { dataConverter as encrypting } from '../support/own/encrypting.ts'
 import { dataConverter as reversing } from '../support/own/reversing.ts'
 import { seed, variants } from '../support/sizes.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
-import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 
 const call = (tool: string): Plan => [[{ tool, input: { name: 'a' } }]]
 
@@ -78,7 +79,7 @@ describe.each(variants(CONVERTERS, 1))(`with $kind (seed ${seed}, again with PAW
     const mark = await held
     const killedAt = Date.now()
     process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
-    await until(async () => (await rig.lastHeartbeat(run.sessionId)) > killedAt)
+    await untilFound(async () => (await rig.lastHeartbeat(run.sessionId)) > killedAt)
     mark.release()
     expect((await run.result()).text).toBe(finalAnswer(call('look')))
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
@@ -98,6 +99,6 @@ it('a new orchestrator runs the workflow code of the one before it, although a m
   await rm(workflowModule)
   const from = events.length
   process.kill(supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
-  await until(() => events.slice(from).some(({ event }) => event === 'orchestrator_ready'))
+  await untilFound(() => events.slice(from).some(({ event }) => event === 'orchestrator_ready'))
   expect((await (await rig.start([])).result()).text).toBe(finalAnswer([]))
 })

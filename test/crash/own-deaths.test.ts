@@ -5,7 +5,8 @@ import { seed, variants } from '../support/sizes.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
 import { defined } from '../../src/session/defined.ts'
 import { DIED, killedWhileResolving, ONCE_A_TURN, requests } from './support/resolving.ts'
-import { isAlive, type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { isAlive, type Rig, startRig, type Supervised } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 
 /** Room for a result of 64 MB. */
 const HEAP_MB = 400
@@ -29,14 +30,14 @@ const attempts = (session: string, stage: 'entered' | 'applied' | 'verify' | 'mo
 
 /** The calls that the executor held when it died. */
 async function heldAtDeath(pid: number): Promise<string[]> {
-  const died = await until(() => workers.events.find((event) => event.event === 'worker_died' && event.pid === pid))
+  const died = await untilFound(() => workers.events.find((event) => event.event === 'worker_died' && event.pid === pid))
   return died.event === 'worker_died' ? died.calls.map(({ call: id }) => id) : []
 }
 
 describe('when an executor dies between being given a job and accepting it', () => {
   it('if an executor dies before it accepts a tool call, another one gets it: no attempt is counted, and the body is entered once', async () => {
     const run = await rig.start(call('permit'))
-    const { pending } = await until(async () => {
+    const { pending } = await untilFound(async () => {
       const end = await run.settled()
       return end.status === 'waiting' && end
     })
@@ -45,7 +46,7 @@ describe('when an executor dies between being given a job and accepting it', () 
     const pid = executor()
     process.kill(pid, 'SIGSTOP')
     await rig.pawl.session(run.sessionId).approve('t_1_1_0', { digest })
-    await until(async () => (await rig.startedActivities(run.sessionId)).includes('executeTool'))
+    await untilFound(async () => (await rig.startedActivities(run.sessionId)).includes('executeTool'))
     // A moment later, it has been sent to the executor.
     await sleep(1_000)
     process.kill(pid, 'SIGKILL')
@@ -60,7 +61,7 @@ describe('when an executor dies between being given a job and accepting it', () 
     const pid = executor()
     process.kill(pid, 'SIGSTOP')
     const run = await rig.start(call('look'))
-    await until(async () => (await rig.startedActivities(run.sessionId)).includes('callModel'))
+    await untilFound(async () => (await rig.startedActivities(run.sessionId)).includes('callModel'))
     await sleep(1_000)
     process.kill(pid, 'SIGKILL')
     expect(await heldAtDeath(pid)).toEqual(['model:1:1'])

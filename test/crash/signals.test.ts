@@ -7,7 +7,8 @@ import { variants } from '../support/sizes.ts'
 import type { HeldMark, Mark, MarkFilter } from './support/ledger.ts'
 import { onceOnly } from './support/once-only.ts'
 import { type Plan, finalAnswer } from './support/plan.ts'
-import { isAlive, type Rig, type ServingProcess, startRig, until } from './support/rig.ts'
+import { isAlive, type Rig, type ServingProcess, startRig } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 
 /** Longer than any test. */
 const FOR_LONG_MS = 600_000
@@ -39,7 +40,7 @@ const processesOf = (parent: ServingProcess): number[] => [...told(parent, 'work
 
 async function serve(): Promise<ServingProcess> {
   const parent = await rig.serve('supervise', { leads: true })
-  await until(() => told(parent, 'worker').length > 0 && told(parent, 'orchestrator').length > 0)
+  await untilFound(() => told(parent, 'worker').length > 0 && told(parent, 'orchestrator').length > 0)
   return parent
 }
 
@@ -111,9 +112,9 @@ describe('when the parent is killed', () => {
     const entered = rig.ledger.reached({ stage: 'entered', what: 'block' })
     const run = await rig.start(call('block', FOR_LONG_MS))
     await entered
-    await until(() => rig.ledger.marks({ session: run.sessionId }).length > 0)
+    await untilFound(() => rig.ledger.marks({ session: run.sessionId }).length > 0)
     process.kill(parent.pid, 'SIGKILL')
-    await until(() => processesOf(parent).every((pid) => !isAlive(pid)))
+    await untilFound(() => processesOf(parent).every((pid) => !isAlive(pid)))
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toEqual([])
   })
 
@@ -121,7 +122,7 @@ describe('when the parent is killed', () => {
     const parent = await serve()
     const child = childOf((await held('outsource')).mark)
     process.kill(parent.pid, 'SIGKILL')
-    await until(() => !isAlive(child))
+    await untilFound(() => !isAlive(child))
   })
 })
 
@@ -141,7 +142,7 @@ describe('when nothing else can end an executor', () => {
     const at = Date.now()
     const stopped = frozen(parent)
     for (const pid of stopped) process.kill(pid, 'SIGSTOP')
-    await until(() => !isRunning(executor!)).finally(() => {
+    await untilFound(() => !isRunning(executor!)).finally(() => {
       for (const pid of stopped) process.kill(pid, 'SIGCONT')
     })
     expect(Date.now() - at).toBeGreaterThan(MAY_LIVE_MS)
@@ -173,7 +174,7 @@ describe('when an executor dies', () => {
       if (tool === 'outsource') process.kill(mark.pid, 'SIGKILL')
       else mark.release()
       expect((await run.result()).text).toBe(finalAnswer(call(tool)))
-      await until(() => !isAlive(childOf(mark)))
+      await untilFound(() => !isAlive(childOf(mark)))
       const count = (stage: 'entered' | 'applied'): number => rig.ledger.marks({ session: run.sessionId, stage }).length
       expect([count('entered'), count('applied')]).toEqual([2, 1])
       process.kill(parent.pid, 'SIGTERM')

@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { finalAnswer, type Plan } from './support/plan.ts'
-import { isAlive, type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { isAlive, type Rig, startRig, type Supervised } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 
 const LOOKS: Plan = [[{ tool: 'look', input: { name: 'a' } }]]
 
@@ -30,7 +31,7 @@ function sparesOf({ supervisor }: Supervised): number[] {
 }
 
 const spareOf = (workers: Supervised, before?: number) =>
-  until(() => {
+  untilFound(() => {
     const [pid] = sparesOf(workers)
     return pid !== undefined && pid !== before && pid
   })
@@ -46,14 +47,14 @@ describe('the spare of a worker', () => {
     const run = await rig.start(LOOKS)
     const mark = await held
     process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
-    await until(() => workers.supervisor.orchestratorPid() === spare)
+    await untilFound(() => workers.supervisor.orchestratorPid() === spare)
     mark.release()
     expect((await run.result()).text).toBe(finalAnswer(LOOKS))
     expect(await rig.errors(run.sessionId, 0)).toEqual([])
 
     const next = await spareOf(workers)
     await workers.supervisor.shutdown()
-    await until(() => !isAlive(next))
+    await untilFound(() => !isAlive(next))
     expect(isAlive(spare)).toBe(false)
   })
 })
@@ -63,9 +64,9 @@ describe('a worker whose parent has no file descriptors left', () => {
     const parent = await rig.serve('supervise')
     const ready = (): string[] => parent.lines.filter((line) => line.startsWith('orchestrator '))
     parent.process.kill('SIGUSR2')
-    await until(() => parent.lines.includes('exhausted'))
+    await untilFound(() => parent.lines.includes('exhausted'))
     process.kill(Number(ready()[0]?.split(' ')[1]), 'SIGKILL')
-    await until(() => ready().length > 1 || parent.process.exitCode !== null)
+    await untilFound(() => ready().length > 1 || parent.process.exitCode !== null)
     expect(parent.process.exitCode).toBeNull()
     const run = await rig.start(LOOKS)
     expect((await run.result()).text).toBe(finalAnswer(LOOKS))

@@ -6,7 +6,8 @@ import { seededRandom } from '../../src/testing/crash/random.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { seed, size } from '../support/sizes.ts'
 import { type Plan, type PlannedCall, finalAnswer } from './support/plan.ts'
-import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 
 const SESSIONS = size(6, 20)
 const EXECUTOR_KILLS = size(5, 60)
@@ -47,7 +48,7 @@ async function busy(): Promise<number> {
       .marks()
       .slice(from)
       .flatMap(({ stage, what, pid }) => (stage === 'entered' && what === 'dawdle' ? [pid] : []))
-  return until(() => entered().findLast((pid) => ready().includes(pid)))
+  return untilFound(() => entered().findLast((pid) => ready().includes(pid)))
 }
 
 /** Starts one run after another until it is stopped; returns what each one did and how long it took. */
@@ -136,7 +137,7 @@ it(`each body of ${SESSIONS} sessions (${again}) finishes and is reported once w
   const since = (name: string): number => workers.events.slice(before).filter(({ event }) => event === name).length
   const killing = (async () => {
     for (; shouldContinue(); kills++) {
-      await until(() => since('orchestrator_ready') === kills)
+      await untilFound(() => since('orchestrator_ready') === kills)
       await sleep(UPTIME_MS)
       process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
     }

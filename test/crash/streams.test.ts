@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { seededRandom } from '../../src/testing/crash/random.ts'
 import { seed, size } from '../support/sizes.ts'
 import { type Compiled, compile } from './support/build.ts'
-import { type Rig, startRig, type Supervised, until } from './support/rig.ts'
+import { type Rig, startRig, type Supervised } from './support/rig.ts'
+import { untilFound } from '../support/until.ts'
 import { speech, type SpeechOrder } from './support/speech.ts'
 
 const SESSIONS = size(4, 30)
@@ -120,7 +121,7 @@ describe('watchers of sessions', () => {
     expect(resets).toBeGreaterThan(0)
 
     const ids = sessions.map(({ session }) => session.id)
-    await until(async () => (await store.query('select 1 from pawl.deltas where session_id = any($1)', [ids])).rows.length === 0)
+    await untilFound(async () => (await store.query('select 1 from pawl.deltas where session_id = any($1)', [ids])).rows.length === 0)
   })
 
   async function storedUpTo(sessionId: string): Promise<number> {

@@ -1,5 +1,6 @@
 // Waiting for a condition: tests wait for what they mean, never for a fixed time.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { size } from './sizes.ts'
 
 /** The pause between two looks grows, because many of them query a workflow, which costs as much CPU as a turn. */
 const FIRST_MS = 25
@@ -18,6 +19,21 @@ export async function until<T>(what: string, look: () => T | Promise<T>, timeout
     }
     if (Date.now() > giveUpAt) throw new Error(`waited ${timeoutMs} ms in vain until ${what}; last seen: ${say(last)}`)
     await sleep(pauseMs)
+  }
+}
+
+/** Longer than what a test that kills processes waits for may take. */
+export const FOUND_WITHIN_MS = size(120_000, 1_200_000)
+
+/**
+ * Waits until `found` returns something. Unlike `until`, it looks every 25 ms, because a test kills what it finds, and rejects at once if
+ * `found` throws.
+ */
+export async function untilFound<T>(found: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
+  for (const giveUpAt = Date.now() + FOUND_WITHIN_MS; ; await sleep(FIRST_MS)) {
+    const result = await found()
+    if (result !== undefined && result !== false) return result
+    if (Date.now() > giveUpAt) throw new Error(`waited ${FOUND_WITHIN_MS} ms in vain until ${found}`)
   }
 }
 

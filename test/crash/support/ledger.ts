@@ -2,7 +2,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { size } from '../../support/sizes.ts'
+import { FOUND_WITHIN_MS } from '../../support/until.ts'
 
 /** A place in a body, which reports to the ledger when it gets there. */
 export type Stage = 'loading' | 'model' | 'checked' | 'entered' | 'applied' | 'left' | 'verify' | 'verified_too_early'
@@ -44,8 +44,6 @@ export interface Ledger {
   close(): Promise<void>
 }
 
-/** As long as `until` waits. */
-const GIVE_UP_AFTER_MS = size(120_000, 1_200_000)
 const SHOWN_MARKS = 20
 
 interface PendingHold {
@@ -81,8 +79,8 @@ export async function startLedger(): Promise<Ledger> {
       const one: PendingHold = { filter, holds, take: (mark) => resolve(mark) }
       waiting.add(one)
       setTimeout(() => {
-        if (waiting.delete(one)) reject(new Error(`nothing reached ${JSON.stringify(filter)} in ${GIVE_UP_AFTER_MS} ms; ${seen(filter)}`))
-      }, GIVE_UP_AFTER_MS).unref()
+        if (waiting.delete(one)) reject(new Error(`nothing reached ${JSON.stringify(filter)} in ${FOUND_WITHIN_MS} ms; ${seen(filter)}`))
+      }, FOUND_WITHIN_MS).unref()
     })
     // A test that failed before it waited for this has reported something better.
     found.catch(() => undefined)

@@ -8,7 +8,7 @@ import { type ConnectOptions, Pawl, type RunHandle } from 'pawl/client'
 import { type SuperviseOptions, type Supervisor, type SupervisorEvent, superviseWorkers } from 'pawl/worker'
 import pg from 'pg'
 import { expect, inject } from 'vitest'
-import { size } from '../../support/sizes.ts'
+import { untilFound } from '../../support/until.ts'
 import { buildFixtures } from './build.ts'
 import { type Ledger, startLedger } from './ledger.ts'
 import { type Plan, planText } from './plan.ts'
@@ -112,7 +112,7 @@ export async function startRig(connecting: Pick<ConnectOptions, 'dataConverter'>
       ends.push(() => supervisor.shutdown())
       const isReady = (pid: number): boolean => events.some((event) => event.event === 'worker_ready' && event.pid === pid)
       const serving = async (count = processes): Promise<void> =>
-        void (await until(() => supervisor.pids().filter(isReady).length >= count))
+        void (await untilFound(() => supervisor.pids().filter(isReady).length >= count))
       await serving()
       return { supervisor, events, serving }
     },
@@ -122,13 +122,13 @@ export async function startRig(connecting: Pick<ConnectOptions, 'dataConverter'>
       ends.push(() => endOf(child, ended))
       const lines: string[] = []
       createInterface({ input: child.stdout }).on('line', (line) => lines.push(line))
-      await until(() => lines.some((line) => line.startsWith(begin)) || child.exitCode !== null)
+      await untilFound(() => lines.some((line) => line.startsWith(begin)) || child.exitCode !== null)
       expect(child.exitCode, `${script} ended before it served`).toBeNull()
       return { pid: child.pid ?? expect.fail('no pid'), lines, process: child, ended }
     },
     async errors(sessionId, count) {
       const query = 'SELECT context, call_id, attempt, class, code FROM pawl.errors WHERE session_id = $1 ORDER BY seq'
-      return until(async () => {
+      return untilFound(async () => {
         const rows = await pool.query<ErrorRow>(query, [sessionId]).then((result) => result.rows, noTableYet)
         return rows.length >= count ? rows : undefined
       })
@@ -156,22 +156,6 @@ function nameOf({ activityType }: { activityType?: { name?: string | null } | nu
 function noTableYet(error: { code?: string }): ErrorRow[] {
   if (error.code !== UNDEFINED_TABLE) throw error
   return []
-}
-
-/** Longer than anything that a test waits for may take. */
-const GIVE_UP_AFTER_MS = size(120_000, 1_200_000)
-
-/**
- * Waits until `found` returns something. Unlike that of test/support, it looks every 25 ms, because a test kills what it finds, and rejects
- * at once if `found` throws.
- */
-export async function until<T>(found: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
-  for (const giveUpAt = Date.now() + GIVE_UP_AFTER_MS; ; ) {
-    const result = await found()
-    if (result !== undefined && result !== false) return result
-    if (Date.now() > giveUpAt) throw new Error(`waited ${GIVE_UP_AFTER_MS} ms in vain until ${found}`)
-    await new Promise((resolve) => setTimeout(resolve, 25))
-  }
 }
 
 /** Whether the process exists. */
