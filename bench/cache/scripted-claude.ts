@@ -5,7 +5,6 @@ import type { cacheUses } from '../../test/support/prompt-cache.ts'
 /** A request as it was sent. */
 export type ClaudeRequest = Parameters<typeof cacheUses>[0][number]
 
-/** The script. */
 export interface ScriptedClaude {
   client: Anthropic
   /** The requests since `begin`. */

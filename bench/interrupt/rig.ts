@@ -29,7 +29,6 @@ export interface InterruptTimes {
   endMs: number
 }
 
-/** The interrupts. */
 export interface InterruptBench {
   interrupt(held: HeldStep): Promise<InterruptTimes>
 }

@@ -71,7 +71,6 @@ export type ModelAnswer = Pick<
   'content' | 'stopReason' | 'usage' | 'model' | 'provider' | 'price' | 'spent' | 'promptDigest' | 'hooks' | 'replaced'
 > & { activeTools?: string[] }
 
-/** One job. */
 export interface JobOrder<K extends JobKind = JobKind> {
   kind: K
   input: JobInput<K>

@@ -80,7 +80,6 @@ export function queryCommand(name: string, description: string): Command {
     .addOption(jsonOption())
 }
 
-/** A command that lists. */
 export function listingCommand(name: string, description: string): Command {
   return queryCommand(name, description)
     .addOption(limitOption('items per page, 1 to 1000'))

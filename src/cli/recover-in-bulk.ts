@@ -23,7 +23,6 @@ interface BulkOptions extends SpanCommandOptions {
   limit?: number
 }
 
-/** Options of the command. */
 export interface RecoverCommandOptions extends DeploymentOptions, BulkOptions {
   strategy?: NonNullable<RecoverOptions['strategy']>
   keep?: string[]

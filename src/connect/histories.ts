@@ -5,7 +5,6 @@ import { defined } from '../session/defined.ts'
 import type { Watermark } from '../session/events.ts'
 import { isObject } from '../session/json.ts'
 
-/** One event of a history. */
 export type HistoryEvent = temporal.api.history.v1.IHistoryEvent
 
 /** An execution of a workflow in a namespace. */

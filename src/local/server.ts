@@ -2,7 +2,6 @@
 import { StackError } from './errors.ts'
 import type { ServerExit, KeptProcess } from './keeper/keeper.ts'
 
-/** A server of the stack. */
 export interface StackServer {
   /** `embedded`: the stack starts and stops it. `yours`: the stack found it by its address and does not touch it. */
   readonly origin: 'embedded' | 'yours'

@@ -51,11 +51,9 @@ export interface LanguageModelSettings {
   providerOptions?: Record<string, Record<string, unknown>>
 }
 
-/** One call of a language model. */
 export interface LanguageModelCall extends LanguageModelSettings {
   /** The messages in the form of the model's specification. */
   prompt: object[]
-  /** The tools. */
   tools?: object[]
   /** Always `auto`. */
   toolChoice?: object

@@ -136,7 +136,6 @@ export function where<T>(is: (value: unknown) => boolean, expected: string): z.Z
   return z.custom<T>(is, { error: expected })
 }
 
-/** An integer. */
 export function integer(min: number, max = Number.MAX_SAFE_INTEGER): z.ZodCustom<number, number> {
   const bounds = [
     ...(min > Number.MIN_SAFE_INTEGER ? [` from ${numberText(min)}`] : []),

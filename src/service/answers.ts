@@ -65,13 +65,11 @@ interface ForkMade {
   sessionId: string
 }
 
-/** The plan of a session. */
 interface SessionPlan {
   /** Null if the session has none. */
   plan: Plan | null
 }
 
-/** A change of a chat. */
 interface ChatChange {
   /** `seq` of the event that changed it. */
   seq: number

@@ -35,7 +35,6 @@ export interface RunningServer {
 
 const DRAIN_MS = 30_000
 
-/** Starts the server. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { host, port, origins, perMinute, drainDelayMs, ...rest } = options
   const addresses = new WeakMap<Request, string>()

@@ -96,7 +96,6 @@ export interface Resolution {
   output?: Json
 }
 
-/** The terms of an approval. */
 export interface ApprovalTerms {
   /** The tool's reason. */
   reason?: string
@@ -128,7 +127,6 @@ export interface BlobRef {
   preview: string
 }
 
-/** An effect of a run. */
 export interface RunEffect {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string

@@ -138,7 +138,6 @@ export interface QueuedMessage {
   budget?: RunBudget
 }
 
-/** Automatic recoveries. */
 export interface AutomaticRecoveries {
   /** How many in a row, without lasting progress. */
   inARow: number
@@ -239,7 +238,6 @@ export interface CheckpointDue {
   by?: string
 }
 
-/** The state of a session. */
 export interface SessionState {
   /** Version of the encoding. */
   v: 1

@@ -23,7 +23,6 @@ import type { Consumer, FeedStretch } from './write/consumers.ts'
 
 export type { LiveSession, TidiedDeltas, WatchedCommits }
 
-/** Options of a flush. */
 export interface FlushOptions {
   /** The session that the events were copied from, as the inherited past of a fork. They do not count in sums. */
   inherited?: string

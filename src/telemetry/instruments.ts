@@ -3,7 +3,6 @@
 /** How an instrument aggregates. `gauge`: the current value, read when metrics are collected. */
 export type InstrumentKind = 'counter' | 'histogram' | 'gauge'
 
-/** An instrument. */
 export interface Instrument {
   kind: InstrumentKind
   /** The unit, as a UCUM code. */
@@ -66,7 +65,6 @@ export const INSTRUMENTS = {
   'pawl.export.backlog': gauge('{flush}', 'Flushes whose spans are not exported yet, up to 10,000.'),
 } as const satisfies Record<string, Instrument>
 
-/** The name of an instrument. */
 export type InstrumentName = keyof typeof INSTRUMENTS
 /** The instruments that are read when metrics are collected. */
 export type GaugeName = { [N in InstrumentName]: (typeof INSTRUMENTS)[N]['kind'] extends 'gauge' ? N : never }[InstrumentName]
@@ -76,7 +74,6 @@ export type RecordedName = Exclude<InstrumentName, GaugeName>
 /** The attributes of a measurement. */
 export type Labels = Record<string, string | boolean>
 
-/** A measurement. */
 export interface Measurement {
   name: RecordedName
   value: number

@@ -1,7 +1,6 @@
 // A span as the projection creates it: plain data, so that every exporter produces the same bytes for the same span.
 import type { SpanRef } from './ids.ts'
 
-/** The value of an attribute. */
 export type AttributeValue = string | number | boolean | string[]
 
 /** Attributes, in the order in which they are exported. */

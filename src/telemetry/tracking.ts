@@ -14,7 +14,6 @@ export interface TracedPast {
   stateAt(sessionId: string, seq: number): Promise<SessionState | undefined>
 }
 
-/** A tracker of sessions. */
 export interface SessionTracker {
   /** Returns the spans that end with the session's next events. Skips events that were already projected, and reads missing ones. */
   add(sessionId: string, events: readonly SessionEvent[]): Promise<Span[]>

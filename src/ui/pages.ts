@@ -63,7 +63,6 @@ interface PagedConversation extends UiPageRequest {
   sizeOf(one: SurvivingEvent): number
 }
 
-/** Plans a page. */
 export function planPage(outline: UiOutline, paging: UiPageRequest): UiPagePlan {
   const kept = surviving(outline.events)
   const sizes = new Map(
@@ -104,7 +103,6 @@ export function partOf(event: SessionEvent, { isArchived, fits }: UiToRead): UiP
   return { event: fits ? event : (shortened(event) as SessionEvent), isArchived }
 }
 
-/** The messages of a page. */
 export function messagesOfPage({ hasTail }: UiPagePlan, parts: readonly UiPagePart[], errorTexts?: ErrorTexts): UiMessage[] {
   const messages = messagesFrom(parts, errorTexts)
   return hasTail && messages.at(-1)?.role === 'assistant' ? messages.slice(0, -1) : messages

@@ -45,7 +45,6 @@ export interface UiToShow {
   fits: true
 }
 
-/** One stream. */
 export interface UiChunkStream {
   /** `seq` of the last event that it received. */
   readonly seq: number
@@ -61,7 +60,6 @@ export interface UiChunkStream {
   last(): UiChunk
 }
 
-/** Options of a stream. */
 export interface UiStreamOptions {
   from: UiCursor
   show: UiShow

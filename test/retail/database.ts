@@ -68,7 +68,6 @@ export interface Variant {
   price: number
 }
 
-/** A product. */
 export interface Product {
   name: string
   product_id: string

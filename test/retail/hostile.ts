@@ -50,7 +50,6 @@ type Call = NonNullable<WireAnswerSpec['calls']>[number]
 
 const pieces = (json: string): string[] => json.match(/.{1,40}/gs) ?? []
 
-/** A call on the wire. */
 export const wireCall = (id: string, name: string, input: unknown): Call => ({ id, name, json: pieces(JSON.stringify(input)) })
 
 /** What a model says beside its ground-truth call. `brokenArguments`: on the wire, arguments are text, which may be no JSON. */

@@ -14,7 +14,6 @@ import { until } from './until.ts'
 const shared = globalThis as { pawlTestRuntime?: Runtime }
 shared.pawlTestRuntime ??= Runtime.install({ logger: new DefaultLogger('ERROR') })
 
-/** A running worker. */
 export interface RunningWorker {
   /** How many activities it carries out now. */
   activities(): number

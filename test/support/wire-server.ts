@@ -10,7 +10,6 @@ export interface Received {
   body: Record<string, unknown>
 }
 
-/** One of its answers. */
 export type WireAnswer = (res: ServerResponse) => void
 
 /** A server that sends its answers in order, one per request, and keeps what it received. A request without an answer waits. */

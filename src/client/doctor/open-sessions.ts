@@ -12,7 +12,6 @@ export interface OpenSessions {
   newest: OpenSession[]
 }
 
-/** An open session. */
 export interface OpenSession {
   sessionId: string
   /** When its newest execution started. */

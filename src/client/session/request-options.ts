@@ -133,7 +133,6 @@ export function checkCheckpointReason(reason: unknown): string {
   return checkTexts(checkOptions(REASON, { reason })).reason
 }
 
-/** The id of a message. */
 export function checkMessageId(messageId: unknown): string {
   return checkOptions(MESSAGE, { messageId }).messageId
 }

@@ -39,7 +39,6 @@ export function inputForModel({ toModel }: Tool, input: unknown): unknown {
   }
 }
 
-/** A call that has completed. */
 interface CompletedCall {
   tool: Tool
   /** The arguments for `toModel`. */

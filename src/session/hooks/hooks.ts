@@ -72,7 +72,6 @@ export interface HookOutcome extends HookRun {
 /** The kinds of answers, the strongest first. */
 const RANKS = ['stop', 'deny', 'systemMessage', 'modify', 'appendContext'] as const
 
-/** The kind of an answer. */
 export type AnswerKind = (typeof RANKS)[number]
 
 /** The kinds of answers that a hook of each event may give. */

@@ -17,7 +17,6 @@ interface FirstOutcome {
   seq: number
 }
 
-/** No outcomes. */
 export function noOutcomes(): FirstOutcomes {
   return { first: new Map(), asked: new Map() }
 }

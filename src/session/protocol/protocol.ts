@@ -12,7 +12,6 @@ import type { CallWait } from '../watching/waits.ts'
 
 /** Workflow type of a session. */
 export const WORKFLOW_TYPE = 'pawlSession'
-/** The default task queue. */
 export const DEFAULT_TASK_QUEUE = 'pawl'
 /** The task queue of pawl's own activities, besides the worker's. */
 export function ownTaskQueue(taskQueue: string): string {
@@ -333,7 +332,6 @@ export interface ForkStart {
   by?: string
 }
 
-/** Settings of a session. */
 export interface SessionSettings {
   idleTimeoutMs?: number
   notServedAfterMs?: number

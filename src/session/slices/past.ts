@@ -18,7 +18,6 @@ interface CountedEntry extends PastEntry {
 type Outcome = EventOf<'milestone_reached' | 'emitted' | 'tool_completed' | 'tool_resolved'>
 type Replay = EventOf<'tool_completed'>
 
-/** An empty past. */
 export function emptyPast(types: ReadonlySet<EventType>): SlicePast {
   // Always keeps completions, because they determine what a replay restores.
   const reads: ReadonlySet<EventType> = new Set([...types, 'tool_completed', 'tool_resolved'])

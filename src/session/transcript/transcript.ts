@@ -116,7 +116,6 @@ export interface WaitingMessage {
   seq: number
 }
 
-/** An empty transcript. */
 export function emptyTranscript(): Transcript {
   return {
     messages: [],

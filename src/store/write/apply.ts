@@ -58,7 +58,6 @@ export interface Manner {
   problem?: string
 }
 
-/** The outcome of a flush. */
 export interface FlushOutcome {
   head: StoredHead
   strays: readonly LogEntry[]

@@ -22,7 +22,6 @@ export interface ConversationOutcome {
   problems: string[]
 }
 
-/** One difference. */
 export interface Difference {
   /** What differs. */
   where: 'conversation' | 'transcript' | 'effects' | 'world' | 'problem'

@@ -79,7 +79,6 @@ interface Setup {
   agent: ServedAgent
 }
 
-/** The result of one conversation. */
 interface ConversationResult {
   outcome: ConversationOutcome
   marks: Mark[]

@@ -21,7 +21,6 @@ export function requireSdk(): void {
   }
 }
 
-/** Loads the SDK. */
 export async function loadSdk(): Promise<McpSdk> {
   const [client, stdio] = await Promise.all([import('@modelcontextprotocol/client'), import('@modelcontextprotocol/client/stdio')])
   return { ...client, ...stdio }

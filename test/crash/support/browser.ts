@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import sparticuz from '@sparticuz/chromium'
 import { type Browser, chromium } from 'playwright-core'
 
-/** Starts a browser. */
 export async function startBrowser(): Promise<Browser> {
   // As a single process, which Lambda needs, the browser would end with its first page.
   const args = sparticuz.args.filter((arg) => !['--single-process', '--no-zygote'].includes(arg))

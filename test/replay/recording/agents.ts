@@ -232,7 +232,6 @@ export const bounded = defineAgent({ ...agent, name: 'bounded', limits: { maxTur
 export const hurried = defineAgent({ ...agent, name: 'hurried', limits: { deadline: '2s' } })
 /** Has every hook. */
 export const hooked = defineAgent({ ...agent, name: 'hooked', hooks })
-/** Has a budget. */
 export const budgeted = defineAgent({ ...agent, model: metered, name: 'budgeted', limits: { maxUsd: 1 }, sessionLimits: { maxUsd: 5 } })
 /** Makes its checkpoints on events. */
 export const careful = defineAgent({

@@ -56,7 +56,6 @@ export interface PoolNeeds {
   logger: Logger
 }
 
-/** A job to be assigned. */
 export type JobToAssign = Pick<Assignment, 'order' | 'lease' | 'listener'>
 
 /** A job assigned to an executor, and its future outcome. */

@@ -34,7 +34,6 @@ export interface Played {
   die(): Promise<void>
 }
 
-/** A crew. */
 export interface Crew {
   pool: Pool & Dispatcher
   /** By call. */
