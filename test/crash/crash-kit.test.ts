@@ -33,7 +33,7 @@ describe('a crash test', () => {
   })
   afterAll(() => kit?.close())
 
-  it(`a correct agent passes the crash test at its boundaries and in random troubles (seed ${seed}, again with PAWL_SEED)`, async () => {
+  it(`a correct agent passes the crash test at its boundaries and under random faults (seed ${seed}, again with PAWL_SEED)`, async () => {
     const calls = size(['transfer:bob'], ['charge:alice', 'transfer:bob'])
     // It starts servers of its own, which may be stopped and restarted.
     const result = await crashTest({

@@ -79,7 +79,7 @@ async function payloadsOf(id: string): Promise<number[]> {
   return bytes
 }
 
-/** What the session's workflow answers to the query of its state. */
+/** The answer of the session's workflow to a query of its state. */
 function answerOf({ id }: SessionHandle): Promise<unknown> {
   return here.temporal.workflow.getHandle(`pawl:${id}`).query('state')
 }

@@ -282,7 +282,7 @@ describe('runs finish, and every row is there once afterwards, with a full disk'
     await rm(mounted, { recursive: true })
   })
 
-  it('runs finish, and every row is there once afterwards, with a full disk that has free space again later', async ({ skip }) => {
+  it('runs finish, and every row is there once afterwards, with a disk that was full for a while', async ({ skip }) => {
     if (!ground || mounted === undefined) return skip('a disk of its own can be mounted as root on Linux only')
     await expectEachRowOnce(ground, await runThrough(ground, 1))
     const ballast = join(mounted, 'ballast')

@@ -308,7 +308,7 @@ export function judgeWorkflows({ open, examined, heldUp, ended }: WorkflowFacts)
   return fail('workflows', {
     measured: `${open} open, ${stuck.length} of ${examined} examined held up: ${named(stuck)}`,
     advice: heldUp.some(({ waitsFor }) => waitsFor.startsWith('a worker'))
-      ? `Start a worker whose module has what they lack, the agent or the tool. If one is running, its log says why it does not accept them; \`${SUGGESTIONS.statusOf()}\` names what is missing.`
+      ? `Start a worker whose module has the missing agent or tool. If one is running, its log says why it does not accept them; \`${SUGGESTIONS.statusOf()}\` names what is missing.`
       : `Run \`${SUGGESTIONS.statusOf()}\` for details. If a step keeps failing, the worker logs say why.`,
     details,
   })

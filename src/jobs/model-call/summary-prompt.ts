@@ -2,7 +2,7 @@
 import type { ContentBlock, Message } from '../../session/content.ts'
 import { bytesOfText, cutMiddle } from '../../session/transcript/measure.ts'
 
-/** The instruction. A summary of a conversation is for the model that continues it. */
+/** The instructions. The model that continues the conversation reads the summary. */
 export function summaryInstruction(maxTokens: number): string {
   return [
     'You summarise a part of a conversation between a user and an assistant that uses tools. The assistant continues the conversation with your summary in place of that part, so keep everything that it needs:',

@@ -44,7 +44,7 @@ function listen({ host, port }: Address, server: Server, logger: Logger): () => 
   const tryIt = (): void => void server.listen({ host, port })
   server.on('listening', () => logger.info({ host, port }, 'metrics are served at /metrics'))
   server.on('error', (err) => {
-    if (!isTaken) logger.warn({ err, host, port }, 'metrics cannot be served: pawl retries until they can be')
+    if (!isTaken) logger.warn({ err, host, port }, 'metrics cannot be served: pawl keeps trying')
     isTaken = true
     if (!isOver) timer = setTimeout(tryIt, RETRY_MS).unref()
   })
