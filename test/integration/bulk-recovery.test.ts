@@ -208,7 +208,7 @@ it('a bulk recovery reports a session that is refused, and recovers the rest', a
 
 it.each<[string, string[], RegExp]>([
   ['without a session and a filter', ['--dry-run'], /^invalid_usage: No session was selected\. Name a session, or filter by --code/],
-  ['with both', ['s1', '--code', 'broken'], /^invalid_usage: --code is for recovering in bulk, but the command names a session/],
+  ['with both', ['s1', '--code', 'broken'], /^invalid_usage: --code applies only to recovery in bulk, but the command names a session/],
   ['with an empty filter', ['--code', ''], /^invalid_option: `code` must be a code/],
   ['with an invalid rate', ['--all', '--rate', 'fast'], /^invalid_usage: .*--rate.* Use a number above 0\./],
 ])('the command is refused %s', async (_, args, message) => {

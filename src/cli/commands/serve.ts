@@ -114,7 +114,7 @@ async function serve(options: ServeCommandOptions): Promise<void> {
     sayAs(options, { event: 'serving', url: server.url }, () => [`pawl serves ${server.url} (its interface: ${server.url}/openapi.json)`])
     await requests.stop
     sayAs(options, { event: 'draining' }, () => [
-      'pawl is ending its streams and finishing its requests; send the signal again to stop immediately',
+      'pawl is ending its streams and finishing its requests; send the signal again to stop at once',
     ])
     await server.stop(requests.hurry)
     sayAs(options, { event: 'stopped' }, () => ['pawl has stopped'])
