@@ -64,6 +64,14 @@ async function work(shouldContinue: () => boolean, planOf: () => Plan): Promise<
   return runs
 }
 
+/** Ends the kills when a test fails: they would hit the next one. */
+const stopping =
+  (stop: () => void) =>
+  (error: unknown): never => {
+    stop()
+    throw error
+  }
+
 const once = (): boolean => false
 
 const sessionsAtWork = async (shouldContinue: () => boolean, planOf: () => Plan) =>
@@ -91,6 +99,7 @@ it(`${SESSIONS} sessions (${again}) finish while an executor is killed every sec
   const undisturbedMs = middleOf(undisturbed.map(({ ms }) => ms))
   let kills = 0
   const shouldContinue = (): boolean => kills < EXECUTOR_KILLS
+  const stopped = stopping(() => void (kills = EXECUTOR_KILLS))
   const killing = (async () => {
     while (shouldContinue()) {
       await sleep(EVERY_MS)
@@ -100,7 +109,7 @@ it(`${SESSIONS} sessions (${again}) finish while an executor is killed every sec
       kills += 1
     }
   })()
-  const runs = await sessionsAtWork(shouldContinue, () => turns(['dawdle', 'put', 'look'], SHORT_MS))
+  const runs = await sessionsAtWork(shouldContinue, () => turns(['dawdle', 'put', 'look'], SHORT_MS)).catch(stopped)
   await killing
 
   const overMs = []
@@ -133,6 +142,7 @@ it(`${SESSIONS} sessions (${again}) finish while an executor is killed every sec
 it(`each body of ${SESSIONS} sessions (${again}) finishes and is reported once while the orchestrator is killed repeatedly`, async () => {
   let kills = 0
   const shouldContinue = (): boolean => kills < ORCHESTRATOR_KILLS
+  const stopped = stopping(() => void (kills = ORCHESTRATOR_KILLS))
   const before = workers.events.length
   const since = (name: string): number => workers.events.slice(before).filter(({ event }) => event === name).length
   const killing = (async () => {
@@ -142,7 +152,7 @@ it(`each body of ${SESSIONS} sessions (${again}) finishes and is reported once w
       process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')
     }
   })()
-  const runs = await sessionsAtWork(shouldContinue, () => turns(['dawdle'], LONG_MS))
+  const runs = await sessionsAtWork(shouldContinue, () => turns(['dawdle'], LONG_MS)).catch(stopped)
   await killing
 
   let errors = 0
