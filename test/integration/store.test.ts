@@ -405,6 +405,31 @@ describe('any session', () => {
   }
 })
 
+describe('a session whose earlier events are lost', () => {
+  it('a session whose earlier events are lost has the whole error that it is in, as if they were stored', async () => {
+    const error = {
+      run: 1,
+      code: 'overloaded_error',
+      reason: 'busy',
+      strategy: 'restart_run',
+      nextAttemptAt: 1_800_000_000_000,
+      attempts: 2,
+    } as const
+    const log = logOf([started(), received('u1'), { type: 'run_started', run: 1, messageId: 'u1' }, { type: 'error_entered', ...error }])
+    await store.flush('whole', EPOCH, log)
+    const state = fold(undefined, eventsOf(log))
+    if (!state) throw new Error('no state')
+    await store.upkeep.adopt('part', { epoch: EPOCH, state, digest: log.at(-1)?.digest ?? '' })
+    const [whole, part] = await Promise.all(['whole', 'part'].map((id) => store.lists.session(id)))
+    expect(part?.error).toEqual(whole?.error)
+    const { items } = await store.lists.overview({ limit: 9 })
+    expect(items.map(({ sessionId, needs }) => [sessionId, needs])).toEqual([
+      ['part', 'automatic'],
+      ['whole', 'automatic'],
+    ])
+  })
+})
+
 describe('Postgres', () => {
   it('Postgres may be down: calls reject, and the first one after its return succeeds', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
