@@ -1,0 +1,55 @@
+// What the web handler asks of the client and writes to the log, with a client that answers nothing.
+import { expect, it, vi } from 'vitest'
+import { Pawl } from '../../../src/client/pawl.ts'
+import { createHandler, type HandlerOptions } from '../../../src/service/handler.ts'
+
+const reader = () => ({ identity: 'ann', scopes: ['read'] as const })
+
+function handlerOf(client: object, more: Partial<HandlerOptions> = {}) {
+  const pawl = Object.assign(Object.create(Pawl.prototype), client) as Pawl
+  return createHandler({ pawl, authorize: reader, ...more })
+}
+
+/** What an HTTP client throws: its members have the request that failed. */
+function refusedBy(server: string): Error {
+  const request = { headers: { authorization: 'Bearer hunter2' }, body: 'hunter2' }
+  return Object.assign(new Error(`${server} answered 502`), { request })
+}
+
+it('of an error that authorize throws, the handler logs the message and the stack, and not the members, which have the credentials', async () => {
+  const lines: object[] = []
+  const note = (fields: object): void => void lines.push(fields)
+  const logger = { debug: note, info: note, warn: note, error: note }
+  const authorize = () => Promise.reject(new Error('nobody knows', { cause: refusedBy('the directory') }))
+  const response = await handlerOf({}, { authorize, logger })(new Request('http://localhost/v1/sessions'))
+  expect(response.status).toBe(500)
+  const err = expect.objectContaining({ message: 'nobody knows', stack: expect.stringContaining('handler.test.ts') })
+  expect(lines).toEqual([{ err, method: 'GET', path: '/v1/sessions' }])
+  const { err: logged } = lines[0] as { err: Error }
+  expect(logged).toBeInstanceOf(Error)
+  expect(logged.cause).toMatchObject({ message: 'the directory answered 502' })
+  expect(logged.cause).not.toHaveProperty('request')
+})
+
+it('without a logger, the same is true of what the handler writes to standard error', async () => {
+  const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
+  try {
+    const authorize = () => Promise.reject(refusedBy('the directory'))
+    await handlerOf({}, { authorize })(new Request('http://localhost/v1/sessions'))
+    const text = written.mock.calls.join('\n')
+    expect(text).toContain('the directory answered 502')
+    expect(text).not.toContain('hunter2')
+  } finally {
+    written.mockRestore()
+  }
+})
+
+it('a logger that throws loses the line, and the caller receives the response', async () => {
+  const broken = () => {
+    throw new Error('the disk is full')
+  }
+  const authorize = () => Promise.reject(new Error('nobody knows'))
+  const logger = { debug: broken, info: broken, warn: broken, error: broken }
+  const response = await handlerOf({}, { authorize, logger })(new Request('http://localhost/v1/sessions'))
+  expect([response.status, await response.json()]).toMatchObject([500, { code: 'internal_error' }])
+})
