@@ -1,7 +1,9 @@
 // What the web handler asks of the client and writes to the log, with a client that answers nothing.
 import { expect, it, vi } from 'vitest'
 import { Pawl } from '../../../src/client/pawl.ts'
+import { InvalidOptionError } from '../../../src/options/errors.ts'
 import { createHandler, type HandlerOptions } from '../../../src/service/handler.ts'
+import { until } from '../../support/until.ts'
 
 const reader = () => ({ identity: 'ann', scopes: ['read'] as const })
 
@@ -52,4 +54,29 @@ it('a logger that throws loses the line, and the caller receives the response', 
   const logger = { debug: broken, info: broken, warn: broken, error: broken }
   const response = await handlerOf({}, { authorize, logger })(new Request('http://localhost/v1/sessions'))
   expect([response.status, await response.json()]).toMatchObject([500, { code: 'internal_error' }])
+})
+
+it('a stream of the feed opens although no event matches its filter, and what looked for the first one ends', async () => {
+  const signals: AbortSignal[] = []
+  async function* events({ signal }: { signal: AbortSignal }): AsyncGenerator<never> {
+    signals.push(signal)
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+  }
+  const client = new AbortController()
+  const request = new Request('http://localhost/v1/events/watch?agent=nobody', { signal: client.signal })
+  const response = await handlerOf({ events })(request)
+  expect(response.status).toBe(200)
+  expect(signals[0]?.aborted).toBe(true)
+  client.abort()
+  await response.body?.cancel().catch(() => undefined)
+  await until('nothing reads the feed', () => signals.every(({ aborted }) => aborted))
+})
+
+it('a stream of the feed with an invalid cursor is refused', async () => {
+  // oxlint-disable-next-line require-yield -- it fails before it has anything to yield
+  async function* events(): AsyncGenerator<never> {
+    throw new InvalidOptionError('`after` is not a cursor.')
+  }
+  const response = await handlerOf({ events })(new Request('http://localhost/v1/events/watch?after=nonsense'))
+  expect([response.status, await response.json()]).toMatchObject([400, { code: 'invalid_option' }])
 })
