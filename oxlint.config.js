@@ -67,7 +67,11 @@ const BOUNDARIES = {
   },
   // Its transport runs in browsers; the rest is pure. Of options it uses the error: the checks need zod.
   ui: { values: ['options'], types: [], packages: ['node:*', '@temporalio/*', 'pg', 'zod', 'ai'] },
-  service: { values: ['client', 'connect', 'options', 'ui', 'waiting'], types: ['agent', 'store'], packages: ['@temporalio/*', 'pg'] },
+  service: {
+    values: ['client', 'connect', 'log', 'options', 'ui', 'waiting'],
+    types: ['agent', 'store'],
+    packages: ['@temporalio/*', 'pg'],
+  },
   local: { values: ['connect', 'options'], types: [], packages: ['@temporalio/worker', '@temporalio/workflow'] },
   testing: { values: ['agent', 'connect', 'local', 'worker', 'client', 'models', 'options', 'waiting'], types: ['store'], packages: [] },
   cli: {

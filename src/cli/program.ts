@@ -31,6 +31,7 @@ import { TALKING } from './commands/talking.ts'
 import { usageCommand } from './commands/usage.ts'
 import { workerCommand } from './commands/worker.ts'
 import { SUGGESTIONS } from '../session/suggestions.ts'
+import { acceptDashedWords } from './dashed-words.ts'
 import { GROUPS } from './groups.ts'
 import { rememberPlace } from './here.ts'
 
@@ -86,6 +87,7 @@ export function createProgram(): Command {
     program.addCommand(command.copyInheritedSettings(program))
     for (const inner of command.commands) inner.copyInheritedSettings(program)
   }
+  for (const each of [program, ...commands, ...commands.flatMap((command) => command.commands)]) acceptDashedWords(each)
   program.hook('preAction', (_, action) => rememberPlace(program, action))
   program.commandsGroup('Help:')
   return program

@@ -29,10 +29,10 @@ export function linesOfReport(report: SessionReport, now = Date.now()): string[]
       line('waits for', waitText(wait, now)),
       ...(wait.input === undefined ? [] : [line('  arguments', cutText(JSON.stringify(wait.input), ARGUMENTS_SHOWN))]),
       ...(wait.key === undefined ? [] : [line('  key', wait.key)]),
-      ...commandsOf(sessionId, wait).map((command) => line('', here(command))),
+      ...commandsOf(sessionId, wait).map((command) => commandLine('', command)),
     ]),
     ...(error ? linesOfRecovery(sessionId, { agent, error }) : []),
-    ...(error && run ? [line('preview', here(SUGGESTIONS.preview({ session: sessionId, run: run.run })))] : []),
+    ...(error && run ? [commandLine('preview', SUGGESTIONS.preview({ session: sessionId, run: run.run }))] : []),
     ...(error
       ? [
           line(
@@ -55,6 +55,11 @@ export function linesOfReport(report: SessionReport, now = Date.now()): string[]
 
 function line(name: string, value: string): string {
   return `  ${name.padEnd(11)} ${oneLine(value, 400)}`
+}
+
+/** A line with a command, which is never cut off: people copy it. */
+function commandLine(name: string, command: string): string {
+  return `  ${name.padEnd(11)} ${here(command)}`
 }
 
 function noAttempt(strategy: string): string {

@@ -22,21 +22,13 @@ export interface ErrorStack {
 
 /** The stack of what was thrown; undefined if it has no causes and no frames outside pawl. Never throws. */
 export function stackOf(thrown: unknown): ErrorStack | undefined {
-  try {
-    return readStack(thrown)
-  } catch {
-    // Any value may be thrown, even one that throws when it is read.
-    return undefined
-  }
+  // Any value may be thrown, even one that throws when it is read.
+  return readable(() => readStack(thrown))
 }
 
 /** Where an error was thrown: file, row and column of its first frame outside of Node; undefined without such a frame. Never throws. */
 export function placeOf(thrown: unknown): string | undefined {
-  try {
-    return thrown instanceof Error ? framesOf(thrown).find(({ place }) => place !== undefined)?.place : undefined
-  } catch {
-    return undefined
-  }
+  return readable(() => (thrown instanceof Error ? framesOf(thrown).find(({ place }) => place !== undefined)?.place : undefined))
 }
 
 function readStack(thrown: unknown): ErrorStack | undefined {
@@ -56,14 +48,28 @@ function readStack(thrown: unknown): ErrorStack | undefined {
 
 /** Node reports a host with several addresses as an AggregateError. */
 function causeOf(error: unknown): unknown {
-  const { cause, errors } = error as { cause?: unknown; errors?: unknown }
-  return cause ?? (Array.isArray(errors) ? errors[0] : undefined)
+  return readable(() => {
+    const { cause, errors } = error as { cause?: unknown; errors?: unknown }
+    return cause ?? (Array.isArray(errors) ? errors[0] : undefined)
+  })
 }
 
 function titleOf(cause: unknown): string {
-  if (!(cause instanceof Error)) return String(cause)
-  const { code } = cause as { code?: unknown }
-  return `${cause.name}${typeof code === 'string' ? ` [${code}]` : ''}: ${cause.message}`
+  const title = readable(() => {
+    if (!(cause instanceof Error)) return String(cause)
+    const { code } = cause as { code?: unknown }
+    return `${cause.name}${typeof code === 'string' ? ` [${code}]` : ''}: ${cause.message}`
+  })
+  return title ?? 'an error that cannot be read'
+}
+
+/** A part of an error; undefined if it throws when it is read. The other parts may be readable. */
+function readable<T>(look: () => T): T | undefined {
+  try {
+    return look()
+  } catch {
+    return undefined
+  }
 }
 
 interface Frame {
@@ -86,12 +92,24 @@ function linesOf(all: readonly Frame[]): string[] {
   return (own.length > 0 || frames[0]?.of === 'pawl' ? own : from('node')).slice(0, MAX_FRAMES)
 }
 
-function framesOf({ message, stack }: Error): Frame[] {
+function framesOf(error: Error): Frame[] {
+  const [message, stack] = [readable(() => error.message), readable(() => error.stack) ?? readable(() => framesAlone(error))]
   if (typeof stack !== 'string') return []
   // The message comes first, and a line of it may look like a frame.
-  const at = message === '' ? -1 : stack.indexOf(message)
-  const rest = at < 0 ? stack : stack.slice(at + message.length)
+  const at = typeof message !== 'string' || message === '' ? -1 : stack.indexOf(message)
+  const rest = at < 0 ? stack : stack.slice(at + String(message).length)
   return rest.split('\n').flatMap((line) => (/^\s+at /.test(line) ? frameOf(line.trim()) : []))
+}
+
+/** The stack without the message, which Node reads when it writes a stack, and which may throw. */
+function framesAlone(error: Error): unknown {
+  const { prepareStackTrace } = Error
+  Error.prepareStackTrace = (_, frames: readonly { toString(): string }[]) => frames.map((frame) => `    at ${frame.toString()}`).join('\n')
+  try {
+    return error.stack
+  } finally {
+    Error.prepareStackTrace = prepareStackTrace
+  }
 }
 
 /** A frame with a place: `at look (file:///app/tools.js:3:9)`, or without a name. */

@@ -5,6 +5,7 @@ import { beginningOf } from '../session/beginning.ts'
 
 const REDACTED = '[redacted]'
 const LEFT_OUT = '[…]'
+const UNREADABLE = '[unreadable]'
 /** Limits of one line: a tool's arguments can be megabytes long. */
 const MAX_VALUES = 1_000
 const MAX_CHARACTERS = 4_000
@@ -21,7 +22,11 @@ interface Walk {
 
 /** A copy of the fields for the line. Never throws, whatever the fields are. */
 export function plainFields(fields: object, isSecret: IsSecret): Record<string, unknown> {
-  return membersOf(fields, [], { isSecret, left: MAX_VALUES, around: new Set([fields]) })
+  try {
+    return membersOf(fields, [], { isSecret, left: MAX_VALUES, around: new Set([fields]) })
+  } catch {
+    return { fields: UNREADABLE }
+  }
 }
 
 function membersOf(given: object, path: readonly string[], walk: Walk): Record<string, unknown> {
@@ -44,6 +49,8 @@ function copyOf(value: unknown, path: readonly string[], walk: Walk): unknown {
   walk.around.add(value)
   try {
     return objectCopy(value, path, walk)
+  } catch {
+    return UNREADABLE
   } finally {
     walk.around.delete(value)
   }
@@ -71,11 +78,10 @@ function objectCopy(value: object, path: readonly string[], walk: Walk): unknown
 
 /** The format in which pino writes errors, without their other members: errors of HTTP clients contain requests with their headers. */
 function errorCopy(error: Error, path: readonly string[], walk: Walk): object {
-  const { name, message, stack, cause } = error
-  const code = read(() => (error as { code?: unknown }).code)
+  const [code, stack, cause] = [read(() => (error as { code?: unknown }).code), read(() => error.stack), read(() => error.cause)]
   return {
-    type: cut(String(name)),
-    message: cut(String(message)),
+    type: cut(String(read(() => String(error.name)))),
+    message: cut(String(read(() => String(error.message)))),
     ...((typeof code === 'string' || typeof code === 'number') && { code }),
     ...(typeof stack === 'string' && { stack: cut(stack) }),
     ...defined({ cause: copyOf(cause, path, walk) }),
@@ -87,7 +93,7 @@ function read(look: () => unknown): unknown {
   try {
     return look()
   } catch {
-    return '[unreadable]'
+    return UNREADABLE
   }
 }
 

@@ -12,8 +12,8 @@ export function userLogger(logger: LeveledLogger): LeveledLogger {
   return { ...lines, isLevelEnabled: (level) => logger.isLevelEnabled?.(level) !== false }
 }
 
-/** Turns `err` back into an `Error`, which loggers and error trackers look for. It crossed processes as plain data. */
-function withError(fields: object): object {
+/** Turns `err` back into an `Error`, which loggers and error trackers look for. It was converted to plain data. */
+export function withError(fields: object): object {
   const { err } = fields as { err?: { type?: unknown; message?: unknown } }
   return typeof err?.type === 'string' && typeof err.message === 'string' ? { ...fields, err: errorOf(err) } : fields
 }

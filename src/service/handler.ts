@@ -5,6 +5,9 @@ import { Hono } from 'hono'
 import { z } from 'zod'
 import type { Logger } from '../agent/tool.ts'
 import { Pawl } from '../client/pawl.ts'
+import { plainFields } from '../log/plain.ts'
+import { secretsBy } from '../log/secrets.ts'
+import { withError } from '../log/user-logger.ts'
 import { checkOptions, duration, fn, integer, oneOf, options, where } from '../options/check.ts'
 import { logger } from '../options/shared.ts'
 import { InvalidOptionError } from '../options/errors.ts'
@@ -138,6 +141,21 @@ const UNCHECKED_MS = 3_600_000
 const ON_STDERR: Pick<Logger, 'error'> = {
   error: (fields, message) => void process.stderr.write(`${message} ${inspect(fields, { breakLength: Number.POSITIVE_INFINITY })}\n`),
 }
+/**
+ * Logs a failed request. Of its error it logs only what workers log: `authorize` may throw one whose members have the credentials. Never
+ * throws.
+ */
+function failureLog(logger: Pick<Logger, 'error'>): (fields: object) => void {
+  const isSecret = secretsBy([])
+  return (fields) => {
+    try {
+      logger.error(withError(plainFields(fields, isSecret)), 'A request failed')
+    } catch {
+      // The line is lost.
+    }
+  }
+}
+
 const NOTHING = z.strictObject({})
 
 /**
@@ -146,7 +164,8 @@ const NOTHING = z.strictObject({})
  */
 export function createHandler(given: HandlerOptions): Handler {
   const checked = checkOptions(OPTIONS, given)
-  const { pawl, authorize, agents, errorTexts = 'masked', basePath = '', maxBodyBytes = 2_000_000, logger: log = ON_STDERR } = checked
+  const { pawl, authorize, agents, errorTexts = 'masked', basePath = '', maxBodyBytes = 2_000_000 } = checked
+  const logFailure = failureLog(checked.logger ?? ON_STDERR)
   const { maxWatches = 2_000, stalledAfter: stalledAfterMs = 60_000, requestMemory: totalBytes = 512_000_000 } = checked
   const memory = requestMemory({ totalBytes, callerBytes: Math.ceil(totalBytes / 4), patienceMs: PATIENCE_MS })
   const streams = streamsWith({
@@ -196,8 +215,7 @@ export function createHandler(given: HandlerOptions): Handler {
     try {
       return await work()
     } catch (error) {
-      if (statusOf(error) === 500)
-        log.error({ err: error, method: request.method, path: new URL(request.url).pathname }, 'A request failed')
+      if (statusOf(error) === 500) logFailure({ err: error, method: request.method, path: new URL(request.url).pathname })
       return refusal(error)
     }
   }

@@ -9,6 +9,9 @@ const MISSING = new Set(['42P01', '3F000', '42703'])
 /** SQLSTATE classes of invalid statements or data: a retry does not help. */
 const OUR_FAULT = new Set(['09', '0A', '21', '22', '23', '27', '38', '39', '42', '44', '54', 'P0', 'XX'])
 
+/** The SQLSTATE of a statement that exceeded its time limit, or that an operator has cancelled. */
+const ENDED = '57014'
+
 /** Converts any error of the store at `address` to a `StoreError`. */
 export function asStoreError(error: unknown, address?: string): StoreError {
   if (error instanceof StoreError) return error
@@ -31,9 +34,14 @@ export function asStoreError(error: unknown, address?: string): StoreError {
   if (isBug(error) || (state !== undefined && OUR_FAULT.has(state.slice(0, 2)))) {
     return new StoreError('store_failed', `The side store failed: ${reasonOf(error)}. Please report this with the cause.`, options)
   }
+  const server = `Postgres${address === undefined ? '' : ` at ${address}`}`
+  if (state === ENDED) {
+    const advice = 'Ask for less, such as a shorter time span, or check what keeps Postgres busy; the next call retries.'
+    return new StoreError('store_unavailable', `${server} ended a statement early: ${reasonOf(error)}. ${advice}`, options)
+  }
   return new StoreError(
     'store_unavailable',
-    `Postgres${address === undefined ? '' : ` at ${address}`} is unavailable: ${reasonOf(error)}. Check that it is running; the next call retries.`,
+    `${server} is unavailable: ${reasonOf(error)}. Check that it is running; the next call retries.`,
     options,
   )
 }
@@ -77,7 +85,7 @@ export function isErased(error: unknown): boolean {
 
 /** Whether a statement exceeded its time limit. */
 export function isTooSlow(error: unknown): boolean {
-  return error instanceof StoreError && sqlState(error.cause) === '57014'
+  return error instanceof StoreError && sqlState(error.cause) === ENDED
 }
 
 /** The SQLSTATE of an error of the driver; undefined if Postgres did not report it. */

@@ -5,7 +5,7 @@ import type { TellWait } from '../connect/waits.ts'
 import { storedKeysOf } from './api-keys.ts'
 import { blobsOf } from './blobs.ts'
 import { keptStates } from './write/checkpoints.ts'
-import { type Database, databaseAt } from './postgres/database.ts'
+import { boundedReads, type Database, databaseAt } from './postgres/database.ts'
 import { StoreError } from './errors.ts'
 import { listenerOn } from './postgres/listener.ts'
 import { admitCall, leaveLimits } from './write/call-limits.ts'
@@ -104,6 +104,7 @@ export function openStore(options: StoreOptions): Store {
   }
 
   const live = liveReader(database, schema)
+  const reads = boundedReads(database)
 
   /** With `check`, a store with missing migrations may still be read. */
   const reading = <T>(work: () => Promise<T>): Promise<T> => (mode === 'check' ? admitted().then(work) : prepared(work))
@@ -121,15 +122,15 @@ export function openStore(options: StoreOptions): Store {
     snapshot: (sessionId, which) => reading(() => readSnapshot(database, schema, sessionId, which)),
     events: (sessionId, page) => reading(() => readEvents(database, schema, sessionId, page)),
     entries: (sessionId, page) => reading(() => readEntries(database, schema, sessionId, page)),
-    messages: (sessionId) => reading(() => readMessages(database, schema, sessionId)),
+    messages: (sessionId) => reading(() => readMessages(reads, schema, sessionId)),
     locateMessage: (sessionId, messageId) => reading(() => locateMessage(database, schema, sessionId, messageId)),
     completedKey: (sessionId, key) => reading(() => findKey(database, schema, sessionId, key)),
     saveDeltas: (parts) => prepared(() => saveDeltas(database, schema, parts)),
     tidyDeltas: (streams) => prepared(() => tidyDeltas(database, schema, streams)),
-    sweepDeltas: () => prepared(() => sweepDeltas(database, schema)),
+    sweepDeltas: () => prepared(() => database.transaction((tx) => sweepDeltas(tx, schema))),
     live: (sessionId, cursor) => reading(() => live(sessionId, cursor)),
     lastCallEnd: (sessionId, upTo) => reading(() => lastCallEnd(database, schema, sessionId, upTo)),
-    conversation: conversationsOf(database, schema, reading),
+    conversation: conversationsOf(reads, schema, reading),
     lists: listsOf({ database, schema, reading, logger }),
     blobs: blobsOf(database, schema, prepared, reading),
     apiKeys: storedKeysOf(database, schema, prepared, reading),
@@ -154,7 +155,7 @@ export function openStore(options: StoreOptions): Store {
     watchStored(onStored) {
       writing.onStored = onStored
     },
-    census: () => reading(() => readCensus(database, schema)),
+    census: () => reading(() => readCensus(reads, schema)),
     stateAt: (sessionId, seq) => reading(() => readStateAt(database, schema, sessionId, seq)),
     checkpointSeq: (sessionId, version) => reading(() => readCheckpointSeq(database, schema, sessionId, version)),
     newestRun: (sessionId, upTo) => reading(() => readNewestRun(database, schema, sessionId, upTo)),

@@ -1,8 +1,9 @@
 // Tracks the sessions whose events arrive. State that is missing is rebuilt from stored events.
 import type { SessionEvent } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
-import { messagesOf, project, type ProjectOptions, track, type TrackedSession, trackedMessage, type TrackedMessage } from './project.ts'
+import { project } from './project.ts'
 import type { Span } from './span.ts'
+import { messagesOf, type ProjectOptions, track, type TrackedMessage, trackedMessage, type TrackedSession } from './tracked.ts'
 
 /** Access to stored events. */
 export interface TracedPast {

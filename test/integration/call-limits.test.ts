@@ -170,6 +170,24 @@ describe('the store', () => {
     expect(await store.admitCall({ ...one, begins: true })).toBeGreaterThan(0)
   })
 
+  it('the store admits a call whose place has expired while another call removes the expired place', async () => {
+    const late = { ...limit, tool: `late-${randomUUID()}` }
+    await sql.query(
+      `insert into pawl.call_limits (tool, kind, key, session_id, call_id, asked_at, until)
+       values ($1, 'concurrency', '', 's', 'late', now() - interval '1 minute', now() - interval '1 second')`,
+      [late.tool],
+    )
+    await sql.query('begin')
+    try {
+      // As that call's admission does before it waits for the limit.
+      await sql.query('delete from pawl.call_limits where tool = $1', [late.tool])
+      expect(await store.admitCall({ ...callOf('late'), limits: [late] })).toBe(0)
+    } finally {
+      await sql.query('commit')
+    }
+    expect(await rowsOf(late.tool)).toHaveLength(1)
+  })
+
   it('the store gives a call no place at one limit while another makes it wait', async () => {
     const other = { ...limit, tool: `other-${randomUUID()}`, max: 5 }
     const limits = [other, limit]

@@ -1,8 +1,9 @@
 // Erasing removes a session's content permanently and everywhere, even from late flushes; who asked for it stays on record.
-import { isGrpcServiceError } from '@temporalio/client'
+import { type Client, isGrpcServiceError } from '@temporalio/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { LogEntry } from '../../src/session/events.ts'
 import { copyPast } from '../../src/activities/load-fork.ts'
+import { erase } from '../../src/client/admin/erasing.ts'
 import { deploymentStatus } from '../../src/client/index.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { excludeWriters } from '../../src/store/postgres/commit-order.ts'
@@ -227,6 +228,27 @@ describe('an open session', () => {
     expect(await (await again.session.send('hello')).result({ timeout: 30_000 })).toMatchObject({ run: 2 })
     await until('its rows are there', async () => (await store.lists.session(played.id))?.status === 'idle')
     expect(await schema.holding(SECRET)).toEqual([])
+  })
+})
+
+describe('a session that closes by itself', () => {
+  it('a session that closes by itself while it is erased with force is erased', async () => {
+    const { id, session } = await talked()
+    const { workflow } = here.temporal
+    const getHandle = (workflowId: string, runId?: string) => {
+      const handle = workflow.getHandle(workflowId, runId)
+      const terminate = async (reason?: string) => {
+        await session.close()
+        await here.workflowEnded(id)
+        return handle.terminate(reason)
+      }
+      return { ...handle, terminate }
+    }
+    const client = Object.create(here.temporal, {
+      workflow: { value: Object.create(workflow, { getHandle: { value: getHandle } }) },
+    }) as Client
+    expect(await erase(client, store, id, { by: 'ops', force: true })).toMatchObject({ terminated: false, executions: 1 })
+    expect(await schema.counts(id)).toEqual({ sessions: 1, audit: 1 })
   })
 })
 

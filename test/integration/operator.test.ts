@@ -271,6 +271,31 @@ describe('the overview', () => {
     await until('they continue', async () => !(await run(['status', '--task-queue', queue])).stdout.includes('its next step'))
   }, 60_000)
 
+  it('the overview says what each listed quiet session waits for, and how many it did not ask', async () => {
+    const COUNT = 25
+    const quiet = stage({ name: 'quiet' })
+    const queue = `quiet-${randomUUID()}`
+    const client = await here.connect({ taskQueue: queue })
+    await here.startWorker({ agents: [quiet.agent], taskQueue: queue })
+    const door = gate()
+    const scene: Scene = { model: inOrder([use('put', 'it')], 'done'), put: (_, { signal }) => door.pass(signal) }
+    const played = Array.from({ length: COUNT }, (_, n) => quiet.play(client, scene, { id: `op-quiet-${n}` }))
+    const runs = await Promise.all(played.map(({ session }) => session.send('go')))
+    const status = async (...options: string[]): Promise<string> => {
+      await database.query(`update ${schema}.sessions set flushed_at = now() - interval '6 minutes' where session_id like 'op-quiet-%'`)
+      return (await run(['status', '--task-queue', queue, '--agent', 'quiet', ...options])).stdout
+    }
+    const line = /^op-quiet-\d+ .* look: it is quiet +the tool put \(t_1_1_0\)/gm
+    const all = await until('every call has begun', async () => {
+      const stdout = await status('--limit', '100')
+      return stdout.match(line)?.length === COUNT && stdout
+    })
+    expect(all).not.toMatch(/quiet running session/)
+    expect(await status('--limit', '5')).toMatch(/^Of 25 quiet running sessions, only 5 said what they wait for: /m)
+    door.open()
+    await Promise.all(runs.map((one) => one.result({ timeout: 30_000 })))
+  }, 60_000)
+
   it('the overview says what it could not see while Temporal or Postgres does not answer', async () => {
     const [noTemporal, noPostgres, neither] = await Promise.all([
       run(['status'], { TEMPORAL_ADDRESS: '127.0.0.1:1' }),

@@ -8,10 +8,10 @@ import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
 import { approvalStage, digestOf, once, pendingOf } from '../support/approvals.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { type Played, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
+import { inOrder, type Played, saidIn, type Scene, type Stage, stage, use } from '../support/scenes.ts'
 import { buildsOf, OTHER_BUILD } from '../support/other-build.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
-import { until } from '../support/until.ts'
+import { gate, until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 60_000 }
 const LIMIT = { timeout: 180_000 }
@@ -96,6 +96,27 @@ it('a client’s answer to a call that was not stored when its execution ended i
   // Nobody notices a history that no worker can replay before the session has something to do.
   await (await played.session.send('two')).result(TIMEOUT)
   expect(JSON.stringify(played.requests.at(-1)?.messages)).toContain('blue')
+})
+
+it('a client whose rollback was accepted by an execution that has ended is told that it may still be carried out', LIMIT, async () => {
+  await builds.start({ agents: [player.agent] })
+  const body = gate()
+  const played = player.play(here.pawl, { model: inOrder('hello', [use('wire', 'rent')]), wire: () => body.pass() })
+  await (await played.session.send('one')).result(TIMEOUT)
+  await played.session.send('two')
+  await body.reached
+  const refused = played.session.rollback({ run: 2 }).then(
+    () => expect.fail('it was carried out'),
+    (error: unknown) => error,
+  )
+  // It waits for the end of the run, which waits for the call.
+  await until('the rollback is accepted', async () => {
+    const { events } = await workflowOf(played.id).fetchHistory()
+    return events?.some(({ workflowExecutionUpdateAcceptedEventAttributes: accepted }) => accepted)
+  })
+  await workflowOf(played.id).terminate()
+  expect(await refused).toMatchObject({ code: 'session_unavailable', message: expect.stringContaining('It may still do so.') })
+  body.open()
 })
 
 it('an interrupt after the last answer of an execution that cannot be replayed interrupts nothing', LIMIT, async () => {

@@ -110,6 +110,15 @@ describe('pawl migrate', () => {
     expect((await command('--check')).code).toBe(0)
   })
 
+  it('pawl migrate --check names the command that applies what is missing in the schema that it has looked at', async () => {
+    const { stdout } = await command('--check', '--schema', 'other')
+    const [, named = ''] = /Run `pawl migrate ([^`]+)` without --check/.exec(stdout) ?? []
+    expect(named).toBe('--schema other')
+    expect((await command(...named.split(' '))).code).toBe(0)
+    expect(await sql(`select 1 from pg_namespace where nspname = 'pawl'`)).toEqual([])
+    expect((await command('--check', '--schema', 'other')).code).toBe(0)
+  })
+
   it('pawl migrate reports that the tables belong to a newer release', async () => {
     await command()
     await sql(`insert into pawl.migrations (name, breaking) values ('0098_harmless', false), ('0099_future', true)`)

@@ -9,6 +9,7 @@ import { fold } from '../../src/session/fold/fold.ts'
 import { addToTranscript } from '../../src/session/transcript/adding.ts'
 import { emptyTranscript } from '../../src/session/transcript/transcript.ts'
 import { openStore, type Store, StoreError } from '../../src/store/index.ts'
+import { storeHealth } from '../../src/store/maintenance/health.ts'
 import {
   answered,
   anySession,
@@ -405,6 +406,31 @@ describe('any session', () => {
   }
 })
 
+describe('a session whose earlier events are lost', () => {
+  it('a session whose earlier events are lost has the whole error that it is in, as if they were stored', async () => {
+    const error = {
+      run: 1,
+      code: 'overloaded_error',
+      reason: 'busy',
+      strategy: 'restart_run',
+      nextAttemptAt: 1_800_000_000_000,
+      attempts: 2,
+    } as const
+    const log = logOf([started(), received('u1'), { type: 'run_started', run: 1, messageId: 'u1' }, { type: 'error_entered', ...error }])
+    await store.flush('whole', EPOCH, log)
+    const state = fold(undefined, eventsOf(log))
+    if (!state) throw new Error('no state')
+    await store.upkeep.adopt('part', { epoch: EPOCH, state, digest: log.at(-1)?.digest ?? '' })
+    const [whole, part] = await Promise.all(['whole', 'part'].map((id) => store.lists.session(id)))
+    expect(part?.error).toEqual(whole?.error)
+    const { items } = await store.lists.overview({ limit: 9 })
+    expect(items.map(({ sessionId, needs }) => [sessionId, needs])).toEqual([
+      ['part', 'automatic'],
+      ['whole', 'automatic'],
+    ])
+  })
+})
+
 describe('Postgres', () => {
   it('Postgres may be down: calls reject, and the first one after its return succeeds', async () => {
     const log = logOf([started(), ...oneRun(1, 'u1')])
@@ -447,6 +473,89 @@ describe('Postgres', () => {
       for (const pid of paused) process.kill(pid, 'SIGCONT')
     }
     expect(await store.flush('s', EPOCH, log)).toMatchObject({ seq: log.length })
+  })
+
+  it('Postgres ends a list that takes too long, although its reader could not', async () => {
+    await store.flush('s', EPOCH, logOf([started()]))
+    const holder = new pg.Client(db.url)
+    await holder.connect()
+    try {
+      await holder.query('begin; lock table pawl.sessions in access exclusive mode')
+      await expect(store.lists.sessions({}, { limit: 1 })).rejects.toMatchObject({
+        code: 'store_unavailable',
+        message: expect.stringMatching(
+          /^Postgres at \S+ ended a statement early: canceling statement due to statement timeout\. Ask for less/,
+        ),
+      })
+      const waiting = await sql(
+        "select query from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'pawl' and datname = current_database()",
+      )
+      expect(waiting).toEqual([])
+    } finally {
+      await holder.end()
+    }
+    expect((await store.lists.sessions({}, { limit: 1 })).items).toHaveLength(1)
+  }, 40_000)
+
+  it('Postgres has a time limit for each statement of each list and report', async () => {
+    const unlimited: string[] = []
+    const pool = new pg.Pool({ connectionString: db.url, max: 1 })
+    pool.on('connect', (client) => {
+      const ask = client.query.bind(client) as (statement: unknown) => Promise<pg.QueryResult>
+      const watched = async (statement: { text: string }): Promise<pg.QueryResult> => {
+        // Notifications are of the flush.
+        if (!/^(begin|commit|rollback)|pg_notify/.test(statement.text)) {
+          const [limit] = (await ask('show statement_timeout')).rows as { statement_timeout: string }[]
+          if (limit?.statement_timeout === '0') unlimited.push(statement.text)
+        }
+        return ask(statement)
+      }
+      client.query = watched as unknown as typeof client.query
+    })
+    try {
+      const theirs = open({ postgres: pool })
+      await theirs.flush('s', EPOCH, logOf([started(), ...oneRun(1, 'u1')]))
+      const { lists } = theirs
+      const [page, since] = [{ limit: 1 }, new Date(0)]
+      const read: { [K in keyof typeof lists]: () => Promise<unknown> } = {
+        sessions: () => lists.sessions({}, page),
+        session: () => lists.session('s'),
+        neighbours: () => lists.neighbours('s'),
+        erasure: () => lists.erasure('s'),
+        agentNames: () => lists.agentNames(),
+        inError: () => lists.inError({}, page),
+        overview: () => lists.overview({ limit: 1 }),
+        unfinished: () => lists.unfinished({ limit: 1 }),
+        storedAmong: () => lists.storedAmong([{ sessionId: 's', startedAt: since }]),
+        messages: () => lists.messages('s', page),
+        archivedMessages: () => lists.archivedMessages('s'),
+        checkpoints: () => lists.checkpoints('s', page),
+        latestCheckpoint: () => lists.latestCheckpoint('s'),
+        compactions: () => lists.compactions('s'),
+        errors: () => lists.errors({}, page),
+        failures: () => lists.failures({ since }),
+        toolCalls: () => lists.toolCalls({}, page),
+        toolCallsOf: () => lists.toolCallsOf('s'),
+        run: () => lists.run('s', 1),
+        pending: () => lists.pending({}, page),
+        usage: () => lists.usage({ by: 'day' }, page),
+        feed: () => lists.feed({}, undefined),
+      }
+      unlimited.length = 0
+      for (const one of Object.values(read)) await one()
+      await theirs.census()
+      await theirs.messages('s')
+      await theirs.conversation.upTo('s', 9)
+      await theirs.sweepDeltas()
+      await theirs.upkeep.prunable(since)
+      await theirs.close()
+      const health = storeHealth(pool, {})
+      for (const one of [health.storage, health.agents, health.failing, health.gates, health.needs, health.unfinished]) await one()
+      await health.close()
+      expect(unlimited).toEqual([])
+    } finally {
+      await pool.end()
+    }
   })
 
   it('Postgres receives no connection before the first call', async () => {

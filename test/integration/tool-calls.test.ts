@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { inOrder, type Played, resultsIn, type Stage, stage, use } from '../support/scenes.ts'
-import { gate } from '../support/until.ts'
+import { gate, until } from '../support/until.ts'
 
 let here: Deployment
 let player: Stage
@@ -126,6 +126,25 @@ describe.concurrent('a body that throws', () => {
     })
     await answered(played)
     expect(at[1]! - at[0]!).toBeGreaterThanOrEqual(1_450)
+  })
+
+  it.each([
+    ['a read', () => use('look', 'at it')],
+    ['an idempotent call', () => use('put', 'a thing')],
+  ])('a body that throws and asks for a long wait is in the list of errors while it waits: %s', async (_, call) => {
+    const busy = (): never => {
+      throw new ToolError('busy', { retryAfter: '5m' })
+    }
+    const played = player.play(here.pawl, { model: inOrder([call()], 'done'), look: busy, put: busy })
+    const run = await played.session.send('go')
+    const [row] = await until('the failed attempt is stored', async () => {
+      const { items } = await here.pawl.errors({ session: played.id })
+      return items.length > 0 && items
+    })
+    expect(row).toMatchObject({ attempt: 1, message: 'busy', retryable: true, nextDelayMs: 300_000 })
+    expect(await played.session.state()).toMatchObject({ status: 'running' })
+    await played.session.interrupt()
+    await expect(run.result({ timeout: 30_000 })).rejects.toThrow()
   })
 })
 

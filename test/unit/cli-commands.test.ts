@@ -152,3 +152,39 @@ describe('a suggested command', () => {
     expect(withPlaces('Run `pawl worker <module>`.')).toBe('Run `pawl worker <module>`.')
   })
 })
+
+describe('an argument that begins with a dash', () => {
+  /** What the command gets from this command line. */
+  async function read(...words: string[]): Promise<{ words: unknown[]; options: object }> {
+    const program = createProgram()
+    const command = program.commands.find((one) => one.name() === words[0]) ?? expect.fail(words[0])
+    const got: unknown[] = []
+    command.action((...all: unknown[]) => void got.push(...all.slice(0, -2)))
+    await program.parseAsync(words, { from: 'user' })
+    return { words: got, options: command.opts() }
+  }
+
+  it('an id and a message may begin with a dash, before and after options', async () => {
+    expect(await read('approve', '-Vk3_x', 't_1_1_0', '--task-queue', 'q')).toMatchObject({
+      words: ['-Vk3_x', 't_1_1_0'],
+      options: { taskQueue: 'q' },
+    })
+    expect(await read('send', '--agent', 'support', '-Vk3_x', '- two\n- lines')).toMatchObject({
+      words: ['-Vk3_x', '- two\n- lines'],
+      options: { agent: 'support' },
+    })
+    expect(await read('recover', '-h3', '--reason', '-5 %', '--keep', 't_1_1_0', 't_1_1_1')).toMatchObject({
+      words: ['-h3'],
+      options: { reason: '-5 %', keep: ['t_1_1_0', 't_1_1_1'] },
+    })
+    expect((await read('status', '--', '--odd')).words).toEqual(['--odd'])
+  })
+
+  it('a misspelt option is not taken for an argument', async () => {
+    const program = createProgram()
+      .exitOverride()
+      .configureOutput({ writeErr: () => undefined, outputError: () => undefined })
+    for (const command of program.commands) command.copyInheritedSettings(program)
+    await expect(program.parseAsync(['status', '--wach'], { from: 'user' })).rejects.toThrow("unknown option '--wach'")
+  })
+})

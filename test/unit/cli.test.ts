@@ -15,6 +15,7 @@ import { RunFailedError, SessionNotFoundError } from '../../src/client/errors.ts
 import type { RunHandle, SettledRun } from '../../src/client/types.ts'
 import { NO_USAGE } from '../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../src/session/events.ts'
+import { SUGGESTIONS } from '../../src/session/suggestions.ts'
 import type { MessageRow } from '../../src/store/rows.ts'
 
 let folder: string
@@ -119,6 +120,17 @@ describe('what a chat shows of a session', () => {
     expect(linesOf({ type: 'tool_unknown', ...call, attempt: 1, message: 'reply lost' })[0]).toContain('the outcome is unknown')
     const entered = { code: 'max_turns', reason: 'too many', strategy: 'restart_run' as const }
     expect(linesOf({ type: 'error_entered', ...entered }).join('\n')).toContain('max_turns: too many')
+  })
+
+  it('a chat shows the whole command for an unknown outcome or an error, whatever the length of the session’s id', () => {
+    const session = 's'.repeat(200)
+    const all = (body: EventBody) => linesOfEvent(event(body), { ...speakers, session }).join('\n')
+    const unknown = all({ type: 'tool_unknown', ...call, attempt: 1, message: 'reply lost', ask: true })
+    expect(unknown).toContain(SUGGESTIONS.resolveHappened({ session, ...call }))
+    expect(unknown).toContain(SUGGESTIONS.resolveNotHappened({ session, ...call }))
+    const options = ['selective', 'abandon'] as const
+    const entered = { code: 'tool_failed', reason: 'no', strategy: 'selective' } as const
+    expect(all({ type: 'error_entered', ...entered, options: [...options] })).toContain(SUGGESTIONS.recoverCalls(session))
   })
 
   it('a chat lets no output of a tool control the terminal', () => {

@@ -10,7 +10,7 @@ import { here } from '../here.ts'
 import { type Follower, type FollowOptions, followRuns } from './follow.ts'
 import { type LiveAnswer, liveAnswer } from './live-answer.ts'
 import { decideInChat, type DecisionCommand, linesOfWaiting } from './decisions.ts'
-import { lastSeqOf, linesOfEvent, linesOfMessages, linesOfState, note, problem } from './lines.ts'
+import { lastSeqOf, linesOfEvent, linesOfMessages, linesOfState, note, problem, uncut } from './lines.ts'
 import { openScreen, type Screen } from './screen.ts'
 import { paint } from '../terminal.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
@@ -95,7 +95,7 @@ export async function converse(sessions: Sessions, options: ChatParts): Promise<
     screen.close()
   }
   if (talk.current && talk.current.own.size > 0) {
-    screen.print([note(`resume later: ${here(SUGGESTIONS.resumeChat({ agent: talk.current.agent, session: talk.current.session.id }))}`)])
+    screen.print([uncut(`resume later: ${here(SUGGESTIONS.resumeChat({ agent: talk.current.agent, session: talk.current.session.id }))}`)])
   }
   if (talk.left && !screen.interactive) return 'left'
   return talk.failed ? 'failed' : 'ok'

@@ -186,6 +186,11 @@ export function note(text: string): string {
   return paint('dim', indented(text))
 }
 
+/** The same for a line with a command, which is never cut off: people copy it. */
+export function uncut(text: string): string {
+  return paint('dim', printable(text))
+}
+
 /** A line about a problem. */
 export function problem(text: string): string {
   return paint('red', indented(text))
@@ -272,12 +277,12 @@ function attemptLine(what: string, event: EventOf<'model_attempt_failed'> | Even
 function nextAfter(event: EventOf<'error_entered'>, { session, agent }: Speakers): string[] {
   if (event.nextAttemptAt !== undefined) return [note(`(next attempt in ${Math.ceil((event.nextAttemptAt - event.at) / 1_000)} s)`)]
   if (event.strategy === 'automatic') return [note('(the session continues by itself once the cause is resolved)')]
-  return [note('(the next message starts a new run)'), ...linesOfRecovery(session, { agent, error: event }).map(note)]
+  return [note('(the next message starts a new run)'), ...linesOfRecovery(session, { agent, error: event }).map(uncut)]
 }
 
-/** Commands for another terminal, which stay on one line each so that they can be copied. */
+/** Commands for another terminal. */
 function commands(...all: string[]): string[] {
-  return all.map((command) => note(`      ${here(command)}`))
+  return all.map((command) => uncut(`      ${here(command)}`))
 }
 
 /** One line that keeps its indentation. */

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import type { MigrateReport } from '../../client/admin/migrating.ts'
 import { connectOptions } from '../connecting.ts'
 import { CliError } from '../errors.ts'
+import { here } from '../here.ts'
 import { dataOption, jsonOption } from '../options.ts'
 import type { Deployment } from '../../connect/dev-stack.ts'
 import { PawlError } from '../../session/errors.ts'
@@ -74,7 +75,7 @@ function linesOfReport(report: MigrateReport, namespace: string | undefined, reg
         ]),
     ...(grantedTo === undefined ? [] : [`Granted the role "${grantedTo}" the rights that workers need.`]),
     ...linesOfRegistered(registered),
-    ...(pending.length > 0 ? [`Run \`${SUGGESTIONS.migrate()}\` without --check to apply what is missing.`] : []),
+    ...(pending.length > 0 ? [`Run \`${here(SUGGESTIONS.migrate())}\` without --check to apply what is missing.`] : []),
     ...(tooNew.length > 0
       ? ['Workers of this release must not write to these tables. Use the release that added the newer migrations.']
       : []),

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { defined } from '../../session/defined.ts'
 import type { PreflightReport } from '../../worker/index.ts'
 import { aboutDeployment, connectOptions, type DeploymentOptions } from '../connecting.ts'
+import { here } from '../here.ts'
 import { jsonOption } from '../options.ts'
 import { say } from '../queries.ts'
 import { findModule } from '../running/module.ts'
@@ -112,7 +113,9 @@ function linesOfStore(store: StoreCheck | undefined): string[] {
   if (error) return [`${paint('red', 'store')}    not checked: ${error.code}: ${oneLine(error.message, MESSAGE_WIDTH)}`]
   return [
     ...(missing.length > 0
-      ? [`${paint('yellow', 'store')}    "${schema}" lacks ${missing.join(', ')}: run \`${SUGGESTIONS.migrate()}\` with this build first`]
+      ? [
+          `${paint('yellow', 'store')}    "${schema}" lacks ${missing.join(', ')}: run \`${here(SUGGESTIONS.migrate())}\` with this build first`,
+        ]
       : []),
     ...(tooNew.length > 0
       ? [

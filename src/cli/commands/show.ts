@@ -52,6 +52,8 @@ const ERRORS = 5
 const ASKED_MS = 6_000
 /** How many bytes of an output are shown; `--json` prints all of it. */
 const OUTPUT_SHOWN = 1_000
+/** How many characters of a line with a command are shown: an id is up to 200 long. */
+const COMMAND_SHOWN = 1_000
 
 export function showCommand(): Command {
   return queryCommand('show', 'show an overview of a session: figures, what its run waits for, open calls, newest errors')
@@ -125,8 +127,8 @@ function linesOfLive(live: Live): string[] {
   return [line('session', live.sessionId), line('waits for', live.waitsFor), stored]
 }
 
-function line(name: string, value: string): string {
-  return `  ${name.padEnd(11)} ${oneLine(value)}`
+function line(name: string, value: string, max?: number): string {
+  return `  ${name.padEnd(11)} ${oneLine(value, max)}`
 }
 
 function linesOf(
@@ -134,7 +136,7 @@ function linesOf(
   wide: boolean | undefined,
 ): string[] {
   const { usage } = session
-  const figures: [name: string, value: string | null][] = [
+  const figures: [name: string, value: string | null, max?: number][] = [
     ['session', session.sessionId],
     ['agent', session.agent],
     ['status', session.status],
@@ -146,19 +148,19 @@ function linesOf(
     ['tokens', `${usage.input_tokens} in, ${usage.output_tokens} out, ${dollarsOf(session.usd) ?? 'price unknown'}`],
     ['created', timeOf(session.createdAt)],
     ['updated', `${timeOf(session.updatedAt)}, stored ${timeOf(session.flushedAt)}`],
-    ['pruned', session.prunedAt && `${timeOf(session.prunedAt)}. ${archiveText(session.sessionId)}`],
+    ['pruned', session.prunedAt && `${timeOf(session.prunedAt)}. ${archiveText(session.sessionId)}`, COMMAND_SHOWN],
     ['erased', erasure && erasureText(erasure)],
     [
       'checkpoint',
       latestCheckpoint && `${latestCheckpoint.version}, ${latestCheckpoint.reasons.join(', ')}, ${timeOf(latestCheckpoint.createdAt)}`,
     ],
     ['compacted', compactedText(compactions)],
-    ['output', output && `of run ${output.run}: ${cutText(JSON.stringify(output.value), OUTPUT_SHOWN)}`],
+    ['output', output && `of run ${output.run}: ${cutText(JSON.stringify(output.value), OUTPUT_SHOWN)}`, 2 * OUTPUT_SHOWN],
     ['context', session.context === null ? null : JSON.stringify(session.context)],
     ['tags', session.tags.length > 0 ? session.tags.join(', ') : null],
   ]
   return [
-    ...figures.flatMap(([name, value]) => (value === null ? [] : [line(name, value)])),
+    ...figures.flatMap(([name, value, max]) => (value === null ? [] : [line(name, value, max)])),
     ...(waitsFor ?? []).map((wait) => line('waits for', waitText(wait))),
     ...(session.error ? linesOfRecovery(session.sessionId, { agent: session.agent, error: session.error }) : []),
     ...(openCalls.length > 0 ? ['', ...linesOfTable(CALL_COLUMNS, openCalls, { wide })] : []),

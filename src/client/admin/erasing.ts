@@ -1,5 +1,5 @@
 // Erases one session: ends its workflow, deletes its rows, and then deletes its histories.
-import type { Client } from '@temporalio/client'
+import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import { workflowIdOf } from '../../session/protocol/protocol.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import type { Store } from '../../store/index.ts'
@@ -21,7 +21,7 @@ export async function erase(client: Client, store: Store, id: string, options: E
       `Session "${sessionId}" is open. Close it first (\`${SUGGESTIONS.close(sessionId)}\`), or terminate it with force (--force).`,
     )
   }
-  if (running) await terminate(client, running)
+  const terminated = running !== undefined && (await terminate(client, running))
   const unknown = await unstoredSessionOf(client, executions)
   // The rows first: from then on the store rejects late flushes.
   const erased = await store.upkeep.erase({
@@ -34,7 +34,7 @@ export async function erase(client: Client, store: Store, id: string, options: E
   if (!erased) throw new SessionNotFoundError(sessionId)
   for (const execution of executions) await deleteExecution(client, execution)
   await refuseNewer(client, sessionId, executions)
-  return { sessionId, terminated: running !== undefined, executions: executions.length, ...erased, leftovers: LEFTOVERS }
+  return { sessionId, terminated, executions: executions.length, ...erased, leftovers: LEFTOVERS }
 }
 
 const LEFTOVERS = [
@@ -45,9 +45,18 @@ const LEFTOVERS = [
   'what the model provider and your tools have stored',
 ]
 
-/** Only the audit says who erased it, because codecs do not encode the reason for a termination. */
-async function terminate(client: Client, { sessionId, executionId }: Execution): Promise<void> {
-  await client.workflow.getHandle(workflowIdOf(sessionId), executionId).terminate('The session is erased.')
+/**
+ * Returns false if the execution has ended by itself. Only the audit says who erased the session, because codecs do not encode the reason
+ * for a termination.
+ */
+async function terminate(client: Client, { sessionId, executionId }: Execution): Promise<boolean> {
+  try {
+    await client.workflow.getHandle(workflowIdOf(sessionId), executionId).terminate('The session is erased.')
+    return true
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return false
+    throw error
+  }
 }
 
 /** The session's agent and epoch according to its newest execution, for a session without a row in the store. */

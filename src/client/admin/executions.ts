@@ -126,6 +126,8 @@ async function loadedState(client: Client, events: readonly HistoryEvent[]): Pro
 export async function allExecutions(client: Client, sessionId: string): Promise<Execution[]> {
   const newest = await newestExecution(client, sessionId)
   const found = new Map((await listExecutions(client, { sessionId })).map((one) => [one.executionId, one]))
+  // Visibility is behind: only the newest execution can be open.
+  for (const execution of found.values()) execution.open = false
   if (newest) found.set(newest.executionId, newest)
   for (const execution of found.values()) {
     const previous = (await beginningOf(client, sessionId, execution.executionId))?.previous

@@ -4,6 +4,9 @@ import { defined } from '../../session/defined.ts'
 import { durationText } from '../../session/duration.ts'
 import { PawlError } from '../../session/errors.ts'
 import { reasonOf } from '../../store/errors.ts'
+import { concurrently } from '../../waiting/concurrently.ts'
+import { inTime } from '../../waiting/in-time.ts'
+import { counted } from '../../session/counted.ts'
 import { waitPhrase } from '../../session/watching/wait-text.ts'
 import type { SessionWait } from '../../session/watching/waits.ts'
 import { openStore, type OverviewFilter, type StatusOverview, type Store } from '../../store/index.ts'
@@ -67,8 +70,9 @@ export interface ShutGate {
 /** How many of the newest open sessions are compared with the side store, and how many of them pawl asks Temporal about. */
 const COMPARED = 1_000
 const EXAMINED = 50
-/** How many of the sessions that seem quiet are asked what they wait for. */
-const ASKED = 20
+/** How many of the sessions that seem quiet are asked at a time what they wait for, and for how long in all. */
+const ASKED_AT_ONCE = 20
+const ASKING_MS = 8_000
 /** A worker opens a session and stores its first events within this time. */
 const OPENED_WITHIN_MS = 3_000
 
@@ -150,7 +154,7 @@ async function seenInStore(
     const { ended, notSeen } = await endedIn(store, filter, seen)
     const about = { ...filter, ended, ...defined({ heldUp: heldUpOf(seen) }) }
     const first = await store.lists.overview(about)
-    const quiet = 'error' in seen ? [] : await waitsAmong(store, seen.client, first)
+    const { quiet, notAsked } = 'error' in seen ? NOBODY_ASKED : await waitsAmong(store, seen.client, first)
     const later = quiet.flatMap(({ sessionId, wait }) => (isDueLater(wait) ? [sessionId] : []))
     const overview = later.length === 0 ? first : await store.lists.overview({ ...about, later })
     const gates = (await store.shutGates()).filter(({ forMs }) => forMs > 0)
@@ -159,7 +163,7 @@ async function seenInStore(
       unopened: await unopenedIn(store, filter, seen, taskQueue),
       heldUp: Object.fromEntries(quiet.map(({ sessionId, wait }) => [sessionId, waitText(wait)])),
       gates: gates.map(({ key: account, forMs }) => ({ account, until: new Date(Date.now() + forMs) })),
-      notSeen,
+      notSeen: [...notSeen, ...notAsked],
     }
   } catch (error) {
     return { ...NOTHING, notSeen: [`${WITHOUT_STORE} ${saidBy(error)}`] }
@@ -175,16 +179,38 @@ interface QuietSession {
   wait: SessionWait
 }
 
-/** What running sessions wait for that have stored nothing for minutes, or that are being retried. Only their workflows know. */
-async function waitsAmong(store: Store, client: Client, { items }: StatusOverview): Promise<QuietSession[]> {
-  const quiet = items.filter(({ status, needs }) => status === 'running' && (needs === 'look' || needs === 'automatic'))
-  const reports = await Promise.all(
-    quiet.slice(0, ASKED).map(({ sessionId }) => readReport({ sessionId, client, store }).catch(() => undefined)),
-  )
-  return reports.flatMap((report) => {
+interface QuietSessions {
+  quiet: QuietSession[]
+  /** How many were not asked, in a sentence; empty if all were. */
+  notAsked: string[]
+}
+
+const NOBODY_ASKED: QuietSessions = { quiet: [], notAsked: [] }
+
+/**
+ * What running sessions wait for that have stored nothing for minutes, or that are being retried. Only their workflows know, and each may
+ * take seconds to answer.
+ */
+async function waitsAmong(store: Store, client: Client, { items, needs }: StatusOverview): Promise<QuietSessions> {
+  const listed = items.filter((item) => item.status === 'running' && (item.needs === 'look' || item.needs === 'automatic'))
+  const quiet: QuietSession[] = []
+  let asked = 0
+  const until = performance.now() + ASKING_MS
+  await concurrently(listed, ASKED_AT_ONCE, async ({ sessionId }) => {
+    const leftMs = until - performance.now()
+    if (leftMs <= 0) return
+    const report = await inTime(
+      readReport({ sessionId, client, store }).catch(() => null),
+      leftMs,
+    )
+    if (report === undefined) return
+    asked += 1
     const [wait] = report?.status === 'running' ? report.waitsFor : []
-    return report && wait ? [{ sessionId: report.sessionId, wait }] : []
+    if (wait) quiet.push({ sessionId, wait })
   })
+  const all = listed.length + Math.max(0, needs.look - items.filter((item) => item.needs === 'look').length)
+  const text = `Of ${counted(all, 'quiet running session')}, only ${asked} said what they wait for: the others may be waiting for a long call, or continue by themselves.`
+  return { quiet, notAsked: asked < all ? [text] : [] }
 }
 
 /** Whether the session continues by itself at a known time. */

@@ -104,18 +104,39 @@ export function startFor<R>(
 export async function sendUpdate<R>(asked: UpdateTarget, start: () => Promise<WorkflowUpdateHandle<R>>): Promise<R> {
   const { client, sessionId, shown, tell = () => undefined } = asked
   const holdUps = watchHoldUps({ client, sessionId, agent: shown.agent })
-  const answer = onTemporal(client, async () => (await accepted(asked, holdUps, start)).result(), CARRIED_OUT_MS).catch(
-    (error: unknown) => {
-      if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
-      const what = `has accepted the request but not carried it out within ${CARRIED_OUT_MS / 60_000} minutes`
-      throw new SessionUnavailableError(sessionId, { what, advice: 'It may still do so. Check its state.' })
-    },
-  )
+  const outcome = async (): Promise<R> => {
+    const handle = await accepted(asked, holdUps, start)
+    return handle.result().catch((error: unknown) => {
+      throw isCutOff(error) ? unfinished(sessionId, 'had not carried it out when its execution ended', error) : error
+    })
+  }
+  const answer = onTemporal(client, outcome, CARRIED_OUT_MS).catch((error: unknown) => {
+    if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error
+    throw unfinished(sessionId, `has not carried it out within ${CARRIED_OUT_MS / 60_000} minutes`)
+  })
   const waitsFor = async (): Promise<string> => {
     const holdUp = await holdUps.look()
     return holdUp ? `session "${sessionId}", which waits for ${holdUp.waitsFor}` : `session "${sessionId}" to carry it out`
   }
   return reportIfSlow(tell, waitsFor, Promise.race([answer, holdUps.tooLong]))
+}
+
+/** The server's type of the failure of an update whose execution had accepted it, and ended before it was carried out. */
+const CUT_OFF = 'AcceptedUpdateCompletedWorkflow'
+
+/** Whether the execution that had accepted an update has ended. The next execution may carry the update out, so it must not be sent again. */
+function isCutOff(error: unknown): boolean {
+  if (error instanceof WorkflowNotFoundError) return true
+  return error instanceof WorkflowUpdateFailedError && error.cause instanceof ApplicationFailure && error.cause.type === CUT_OFF
+}
+
+/** An accepted request without an answer. `what`: the rest of a sentence about the session. */
+function unfinished(sessionId: string, what: string, cause?: unknown): SessionUnavailableError {
+  return new SessionUnavailableError(sessionId, {
+    what: `accepted the request, and ${what}`,
+    advice: 'It may still do so. Check its state.',
+    cause,
+  })
 }
 
 /** Only a live worker can accept an update: without one, the server would hold the request indefinitely. */

@@ -10,6 +10,7 @@ import { after, named, OF_SESSION, PAGE, streamOf } from '../schemas.ts'
 import type { StreamItem } from '../streams.ts'
 import { known } from './sessions.ts'
 import { beginningOf } from '../../session/beginning.ts'
+import { inTime } from '../../waiting/in-time.ts'
 
 export const STREAM = {
   status: 200,
@@ -45,6 +46,22 @@ async function* itemsOf(session: SessionHandle, from: number, signal: AbortSigna
   for await (const item of session.watch({ after: from, signal })) {
     // A client can resume after durable events only.
     yield { ...(item.type === 'event' && { id: String(item.event.seq) }), event: item.type, data: item }
+  }
+}
+
+/** How long the first event may take. By then, a page has been read, which shows whether the cursor and the filter are valid. */
+const FIRST_EVENT_MS = 2_000
+
+/** Checks the cursor and the filter. A filter that matches little would read the whole feed before its first event. */
+async function requireFeed(pawl: Pawl, filter: object, signal: AbortSignal): Promise<void> {
+  const stop = new AbortController()
+  const events = pawl.events({ ...filter, signal: AbortSignal.any([signal, stop.signal]) } as never)[Symbol.asyncIterator]()
+  const first = events.next()
+  try {
+    await inTime(first, FIRST_EVENT_MS)
+  } finally {
+    stop.abort()
+    void first.then(() => events.return?.()).catch(() => undefined)
   }
 }
 
@@ -87,8 +104,7 @@ export const WATCH_ROUTES = [
     async handle({ pawl, query, request, streams, access, reauthorize }) {
       const last = request.headers.get('last-event-id') || undefined
       const filter = defined({ ...query, after: last ?? query.after, idPrefix: prefixOf(access) })
-      // Reading the first page shows whether the cursor and the filter are valid.
-      for await (const _ of pawl.events(filter as never)) break
+      await requireFeed(pawl, filter, request.signal)
       async function* items(signal: AbortSignal): AsyncGenerator<StreamItem> {
         for await (const item of pawl.events({ ...filter, follow: true, signal } as never)) {
           yield { id: item.cursor, event: 'event', data: item }

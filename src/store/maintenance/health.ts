@@ -4,7 +4,7 @@ import type { TellWait } from '../../connect/waits.ts'
 import { addressOf } from '../postgres/address.ts'
 import { ms, numberIn, textIn } from '../postgres/columns.ts'
 import { type FeedHoldUp, readHeldUp } from '../postgres/commit-order.ts'
-import { type Database, databaseAt } from '../postgres/database.ts'
+import { boundedReads, type Database, databaseAt, type Queryable } from '../postgres/database.ts'
 import { migrationNames } from '../postgres/migrate.ts'
 import { readNamespace } from '../postgres/namespace.ts'
 import { type PostgresSchema, schemaOf } from '../postgres/schema.ts'
@@ -112,15 +112,16 @@ export function storeHealth(
   const schema = schemaOf(name)
   const database = databaseAt(postgres, { onWait })
   const address = addressOf(typeof postgres === 'string' ? { connectionString: postgres } : postgres.options)
+  const reads = boundedReads(database)
   return {
     server: async () => ({ ...(await serverFacts(database)), address }),
-    schema: () => schemaFacts(database, schema),
-    storage: () => storageFacts(database, schema),
-    agents: () => agentActivity(database, schema),
-    failing: () => failingSteps(database, schema),
-    gates: async () => (await shutGates(database, schema)).filter(({ forMs }) => forMs > 0).sort((one, other) => other.forMs - one.forMs),
-    needs: async () => (await readOverview(database, schema, { limit: 1 })).needs,
-    unfinished: async () => (await readUnfinished(database, schema, { limit: UNFINISHED })).sessionIds,
+    schema: () => schemaFacts(reads, schema),
+    storage: () => storageFacts(reads, schema),
+    agents: () => agentActivity(reads, schema),
+    failing: () => failingSteps(reads, schema),
+    gates: async () => (await shutGates(reads, schema)).filter(({ forMs }) => forMs > 0).sort((one, other) => other.forMs - one.forMs),
+    needs: async () => (await readOverview(reads, schema, { limit: 1 })).needs,
+    unfinished: async () => (await readUnfinished(reads, schema, { limit: UNFINISHED })).sessionIds,
     close: () => database.close(),
   }
 }
@@ -142,7 +143,7 @@ async function serverFacts(database: Database): Promise<Omit<ServerFacts, 'addre
   }
 }
 
-async function schemaFacts(database: Database, schema: PostgresSchema): Promise<SchemaFacts> {
+async function schemaFacts(database: Queryable, schema: PostgresSchema): Promise<SchemaFacts> {
   const known = await migrationNames()
   const [table] = await database.query('select to_regclass($1) as found', [schema.table('migrations')])
   const rows = table?.found
@@ -159,7 +160,7 @@ async function schemaFacts(database: Database, schema: PostgresSchema): Promise<
   }
 }
 
-async function storageFacts(database: Database, schema: PostgresSchema): Promise<StorageFacts> {
+async function storageFacts(database: Queryable, schema: PostgresSchema): Promise<StorageFacts> {
   const [quiet, [stray], [unprojected], heldUp] = await Promise.all([
     database.query(
       `select session_id, count(*) over () as quiet, (extract(epoch from now() - flushed_at) * 1000)::bigint as for_ms
@@ -185,7 +186,7 @@ async function storageFacts(database: Database, schema: PostgresSchema): Promise
   }
 }
 
-async function agentActivity(database: Database, schema: PostgresSchema): Promise<AgentActivity[]> {
+async function agentActivity(database: Queryable, schema: PostgresSchema): Promise<AgentActivity[]> {
   const rows = await database.query(
     `select agent, coalesce(unserved, 0) as unserved, (extract(epoch from unserved_since) * 1000)::bigint as unserved_since,
        unserved_reason, ${ms('answered_at')}, coalesce(active, 0) as active
@@ -209,7 +210,7 @@ async function agentActivity(database: Database, schema: PostgresSchema): Promis
   }))
 }
 
-async function failingSteps(database: Database, schema: PostgresSchema): Promise<FailingStep[]> {
+async function failingSteps(database: Queryable, schema: PostgresSchema): Promise<FailingStep[]> {
   const rows = await database.query(
     `with failed as (
        select context, model, case when context not like 'tool:%' then agent end as agent, count(*) as failed, max(at) as failed_at,

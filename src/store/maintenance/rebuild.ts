@@ -1,4 +1,5 @@
 // Support for rebuilds beyond flushing: starting a session's rows at a later event, and finding lost large values.
+import type { Json } from '../../session/json.ts'
 import type { SessionState } from '../../session/state.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
@@ -6,7 +7,6 @@ import { pausedColumns, planColumns } from '../project/session-columns.ts'
 import { soundState } from '../project/sound-events.ts'
 import type { StoredHead } from '../rows.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
-import { defined } from '../../session/defined.ts'
 
 /** A session's state after event `state.seq`, for a session whose events up to there are lost. */
 export interface AdoptedState {
@@ -54,7 +54,7 @@ async function insertSession(tx: Queryable, schema: PostgresSchema, key: string,
   const { seq } = state
   const safe = sanitiser()
   const safeError = sanitiser()
-  const failure = error && { code: error.code, reason: error.reason, ...defined({ run: error.run }) }
+  const failure = error as unknown as Json
   const columns = {
     session_id: key,
     agent: safe.key(agent),
@@ -68,8 +68,8 @@ async function insertSession(tx: Queryable, schema: PostgresSchema, key: string,
     turns,
     context: safe.json(context),
     tags: tags.map((tag) => safe.key(tag)),
-    error: failure && safeError.json(failure),
-    error_raw: failure && safeError.raw(failure),
+    error: error && safeError.json(failure),
+    error_raw: error && safeError.raw(failure),
     ...pausedColumns(paused ?? null),
     ...planColumns(plan?.current ?? null),
     ...usage,

@@ -20,7 +20,10 @@ export interface Queryable {
   query(text: string, values?: readonly unknown[], options?: { often?: boolean }): Promise<TextRow[]>
 }
 
-/** Postgres. Every method rejects with `StoreError`. */
+/**
+ * Postgres. Every method rejects with `StoreError`. The server itself enforces the time limit of a transaction's statements; that of others,
+ * only the driver does.
+ */
 export interface Database extends Queryable {
   /**
    * Runs `work` in a read-committed transaction, which is rolled back if `work` throws. `timeoutMs` bounds each of its statements. `first`:
@@ -139,6 +142,14 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
       if (isOurs) await end(pool)
     },
   }
+}
+
+/**
+ * Read-only statements that the server ends when their time is over, even if their process is gone: each has a transaction of its own. For
+ * those whose work grows with the store. Two more round trips would only slow down one that finds a row by its key.
+ */
+export function boundedReads(database: Pick<Database, 'sequence'>): Queryable {
+  return { query: (text, values) => database.sequence((on) => on.query(text, values)) }
 }
 
 const ignore = (): void => {}

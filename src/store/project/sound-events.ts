@@ -337,6 +337,19 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
 const OF_ANY_TYPE: MemberChecks = { at: time }
 const CHECKED = new Map<string, MemberChecks>(Object.entries(MEMBERS).map(([type, members]) => [type, { ...members, ...OF_ANY_TYPE }]))
 
+/** The error that a session is in. */
+const ERROR = record({
+  code: text,
+  reason: text,
+  at: time,
+  strategy: text,
+  options: optional(list(text)),
+  run: optional(count),
+  turn: optional(count),
+  nextAttemptAt: optional(time),
+  attempts: optional(count),
+})
+
 /** The members of a session's row whose events can no longer be read. */
 const STATE_MEMBERS: MemberChecks = {
   agent: text,
@@ -347,8 +360,7 @@ const STATE_MEMBERS: MemberChecks = {
   turns: count,
   usage: record({ input_tokens: large, output_tokens: large, cache_creation_input_tokens: large, cache_read_input_tokens: large }),
   current: (value, member, adjusted) => (value === null ? value : record({ run: count, turn: count })(value, member, adjusted)),
-  error: (value, member, adjusted) =>
-    value === null ? value : record({ code: text, reason: text, run: optional(count) })(value, member, adjusted),
+  error: (value, member, adjusted) => (value === null ? value : ERROR(value, member, adjusted)),
   paused: optional(record({ at: time, by: optional(text), reason: optional(text), code: optional(text) })),
   createdAt: time,
   updatedAt: time,

@@ -54,6 +54,8 @@ interface Place {
 
 const COLUMNS = 'tool = $1 and kind = $2 and key = $3'
 const MINE = 'session_id = $4 and call_id = $5'
+/** An expired row may be locked by an admission that removes it and waits for this limit: changing it would be a deadlock. */
+const COUNTS = 'until > clock_timestamp()'
 
 const ofLimit = ({ tool, of, key }: CallLimit): string[] => [tool, of, safeKey(key)]
 const ofCall = ({ sessionId, callId }: Call): string[] => [safeKey(sessionId), callId]
@@ -64,7 +66,7 @@ async function placeAt(tx: Queryable, schema: PostgresSchema, limit: CallLimit, 
   await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [[schema.name, ...ofLimit(limit)].join('\n')])
   const [row = {}] = await tx.query(
     `with counted as (
-       select *, ${MINE} as mine, kind = 'concurrency' or not begun as stays from ${table} where ${COLUMNS} and until > clock_timestamp()
+       select *, ${MINE} as mine, kind = 'concurrency' or not begun as stays from ${table} where ${COLUMNS} and ${COUNTS}
      ), own as (
        select bool_or(admitted_at is not null and stays) as is_in, min(asked_at) filter (where admitted_at is null) as asked_at
        from counted where mine
@@ -88,7 +90,7 @@ async function rateWait(tx: Queryable, schema: PostgresSchema, limit: CallLimit,
   const { max, perMs = 0 } = limit
   const [row] = await tx.query(
     `select ceil(extract(epoch from until - clock_timestamp()) * 1000)::bigint as ms from ${schema.table('call_limits')}
-     where ${COLUMNS} and admitted_at is not null and until > clock_timestamp() order by until offset $4 limit 1`,
+     where ${COLUMNS} and admitted_at is not null and ${COUNTS} order by until offset $4 limit 1`,
     [...ofLimit(limit), before % max],
   )
   // Those before it take the next free places, and free them again after another span.
@@ -104,14 +106,15 @@ async function take(tx: Queryable, schema: PostgresSchema, { limit, row }: Place
   if (row === 'admitted') {
     // A start counts from the moment at which it was admitted.
     const until = of === 'rate' ? 'until' : after('$7')
-    await tx.query(
-      `update ${table} set begun = $6, until = ${until} where ${COLUMNS} and ${MINE} and admitted_at is not null
-         and (kind = 'concurrency' or not begun)`,
+    const kept = await tx.query(
+      `update ${table} set begun = $6, until = ${until} where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is not null
+         and (kind = 'concurrency' or not begun) returning 1`,
       [...own, call.begins, ...(of === 'rate' ? [] : [forMs])],
     )
-    return
+    // Otherwise, it has just expired.
+    if (kept.length > 0) return
   }
-  await tx.query(`delete from ${table} where ${COLUMNS} and ${MINE} and admitted_at is null`, own)
+  await tx.query(`delete from ${table} where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is null`, own)
   await tx.query(
     `insert into ${table} (tool, kind, key, session_id, call_id, asked_at, admitted_at, begun, until)
      values ($1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp(), $6, ${after('$7')})`,
@@ -130,7 +133,7 @@ async function keepPlace(tx: Queryable, schema: PostgresSchema, { limit, row }: 
       values,
     )
   else if (row === 'waits')
-    await tx.query(`update ${table} set until = ${until} where ${COLUMNS} and ${MINE} and admitted_at is null`, values)
+    await tx.query(`update ${table} set until = ${until} where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is null`, values)
 }
 
 /** The time after that many milliseconds, which are a parameter. */

@@ -24,17 +24,16 @@ const MAX_TEXT = 4_000
 
 /** Any value may be thrown, even one that throws when it is read. */
 function threw(error: unknown): JobOutcome {
+  return { kind: 'threw', ...textsOf(error), ...defined({ stack: stackOf(error)?.text }) }
+}
+
+function textsOf(error: unknown): { type: string; message: string } {
   try {
-    if (!(error instanceof Error)) return { kind: 'threw', type: typeof error, message: beginningOf(String(error), MAX_TEXT) }
+    if (!(error instanceof Error)) return { type: typeof error, message: beginningOf(String(error), MAX_TEXT) }
     const { name, message } = error
-    return {
-      kind: 'threw',
-      type: beginningOf(String(name), MAX_TEXT),
-      message: beginningOf(String(message), MAX_TEXT),
-      ...defined({ stack: stackOf(error)?.text }),
-    }
+    return { type: beginningOf(String(name), MAX_TEXT), message: beginningOf(String(message), MAX_TEXT) }
   } catch {
-    return { kind: 'threw', type: 'Error', message: 'The code threw a value that cannot be converted to text.' }
+    return { type: 'Error', message: 'The code threw a value that cannot be converted to text.' }
   }
 }
 

@@ -79,6 +79,21 @@ describe('the stack of an exception', () => {
     expect(text).not.toMatch(/\p{Surrogate}/u)
   })
 
+  const unreadable = (name: 'message' | 'cause', error: Error): Error =>
+    Object.defineProperty(error, name, { get: () => expect.fail('read') })
+
+  it.each([
+    ['its message', () => unreadable('message', new Error('x'))],
+    ['its cause', () => unreadable('cause', new Error('x'))],
+    ['the message of its cause', () => new Error('x', { cause: unreadable('message', new Error('y')) })],
+  ])('the stack of an exception is shown although %s throws when it is read', async (_, make) => {
+    const error = await thrownBy(() => {
+      throw make()
+    })
+    expect(stackIn(error)[0]).toMatch(OWN)
+    expect(failedAttempt(1, error, { retryable: true }).stack).toMatch(/^ {4}at .*stack\.test\.ts/)
+  })
+
   it.each([
     ['no error', 'text'],
     ['nothing', undefined],

@@ -75,6 +75,22 @@ describe('a logger', () => {
     expect(structuredClone(fields)).toEqual(fields)
   })
 
+  const throwing = (): never => {
+    throw new Error('read')
+  }
+
+  it.each<[string, object, unknown]>([
+    ['an error', { err: Object.defineProperty(new RangeError('x'), 'message', { get: throwing }) }, { err: { name: 'RangeError' } }],
+    ['a proxy', { err: new Proxy({}, { ownKeys: throwing }) }, { err: '[unreadable]' }],
+    ['a map whose keys have no text', { err: new Map([[Object.create(null), 1]]) }, { err: '[unreadable]' }],
+    ['everything', new Proxy({}, { ownKeys: throwing }), { fields: '[unreadable]' }],
+  ])('a logger writes a line although %s in it cannot be read', (_, fields, shown) => {
+    const { log, lines } = opened()
+    log.warn(fields, 'no')
+    expect(lines).toEqual([['warn', expect.objectContaining({}), 'no']])
+    expect(lines[0]?.[1]).toMatchObject(shown as object)
+  })
+
   it('a logger accepts an error or a text alone, as pino does', () => {
     const { log, lines } = opened()
     const loose = log as unknown as Record<'warn', (first?: unknown) => void>

@@ -1,6 +1,6 @@
 // Lists over sessions, for the client's lists and feed. Callers check the filters.
 import type { Logger } from '../../../agent/tool.ts'
-import type { Database } from '../../postgres/database.ts'
+import { boundedReads, type Database } from '../../postgres/database.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { CHECKPOINTS, findLatestCheckpoint } from './checkpoints.ts'
 import { readCompactions } from './compactions.ts'
@@ -106,7 +106,7 @@ export interface Lists {
 
 /** What the lists of a store need. */
 export interface ListNeeds {
-  database: Pick<Database, 'query' | 'snapshot' | 'sequence'>
+  database: Pick<Database, 'snapshot' | 'sequence'>
   schema: PostgresSchema
   /** Prepares the store for each list. */
   reading<T>(work: () => Promise<T>): Promise<T>
@@ -115,33 +115,34 @@ export interface ListNeeds {
 
 /** The lists of a store. */
 export function listsOf({ database, schema, reading, logger }: ListNeeds): Lists {
+  const reads = boundedReads(database)
   const ofFeed: FeedNeeds = { database, schema, report: logger && heldUpReports(logger) }
   const paged =
     <F, T>(list: StoredList<F, T>) =>
     (filter: F, paging: Paging): Promise<Rows<T>> =>
-      reading(() => readList(database, schema, list, filter, paging))
+      reading(() => readList(reads, schema, list, filter, paging))
   return {
     sessions: paged(SESSIONS),
-    session: (sessionId) => reading(() => findSession(database, schema, sessionId)),
-    erasure: (sessionId) => reading(() => findErasure(database, schema, sessionId)),
-    neighbours: (sessionId) => reading(() => findNeighbours(database, schema, sessionId)),
-    agentNames: () => reading(() => findAgentNames(database, schema)),
+    session: (sessionId) => reading(() => findSession(reads, schema, sessionId)),
+    erasure: (sessionId) => reading(() => findErasure(reads, schema, sessionId)),
+    neighbours: (sessionId) => reading(() => findNeighbours(reads, schema, sessionId)),
+    agentNames: () => reading(() => findAgentNames(reads, schema)),
     inError: paged(IN_ERROR),
     overview: (filter) => reading(() => database.snapshot((at) => readOverview(at, schema, filter))),
-    unfinished: (filter) => reading(() => readUnfinished(database, schema, filter)),
-    storedAmong: (executions) => reading(() => storedAmong(database, schema, executions)),
+    unfinished: (filter) => reading(() => readUnfinished(reads, schema, filter)),
+    storedAmong: (executions) => reading(() => storedAmong(reads, schema, executions)),
     messages: paged(MESSAGES),
-    archivedMessages: (sessionId) => reading(() => readArchived(database, schema, sessionId)),
+    archivedMessages: (sessionId) => reading(() => readArchived(reads, schema, sessionId)),
     checkpoints: paged(CHECKPOINTS),
-    latestCheckpoint: (sessionId) => reading(() => findLatestCheckpoint(database, schema, sessionId)),
-    compactions: (sessionId) => reading(() => readCompactions(database, schema, sessionId)),
+    latestCheckpoint: (sessionId) => reading(() => findLatestCheckpoint(reads, schema, sessionId)),
+    compactions: (sessionId) => reading(() => readCompactions(reads, schema, sessionId)),
     errors: paged(ERRORS),
     failures: (filter) => reading(() => database.snapshot((at) => readFailures(at, schema, filter))),
     toolCalls: paged(TOOL_CALLS),
-    toolCallsOf: (sessionId, filter = {}) => reading(() => readCalls(database, schema, sessionId, filter)),
+    toolCallsOf: (sessionId, filter = {}) => reading(() => readCalls(reads, schema, sessionId, filter)),
     run: (sessionId, run) => reading(() => database.snapshot((at) => findRun(at, schema, sessionId, run))),
     pending: paged(PENDING),
-    usage: (filter, paging) => reading(() => sumUsage(database, schema, filter, paging)),
+    usage: (filter, paging) => reading(() => sumUsage(reads, schema, filter, paging)),
     feed: (filter, after) => reading(() => readFeed(ofFeed, filter, after)),
   }
 }

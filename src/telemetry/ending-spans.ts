@@ -1,0 +1,137 @@
+// The spans of turns and of stretches of a run, which are made when these end, with those of the steps that end with them.
+import type { UserBlock } from '../session/content.ts'
+import type { SessionEvent } from '../session/events.ts'
+import type { SessionState } from '../session/state.ts'
+import { inputMessages, present, sessionAttributes, usageAttributes } from './attributes.ts'
+import { type SpanSubject, spanOf } from './ids.ts'
+import type { Attributes, AttributeValue, Span, SpanLink } from './span.ts'
+import { toolAttributes } from './tool-spans.ts'
+import type { OpenRun, ProjectOptions, TrackedSession } from './tracked.ts'
+
+/** The steps of a run that may be in progress. */
+interface Steps {
+  isAsking: boolean
+  issued: string[]
+}
+
+export function stepsIn({ current }: SessionState): Steps {
+  if (!current) return { isAsking: false, issued: [] }
+  const issued = current.calls.filter(({ status }) => status === 'issued').map(({ callId }) => callId)
+  return { isAsking: current.phase === 'model', issued }
+}
+
+/** Ends the stretch: its own span, and those of steps that were abandoned with it. */
+export function endStretch(
+  tracked: TrackedSession,
+  event: SessionEvent,
+  options: ProjectOptions,
+  before: Steps = stepsIn(tracked.state),
+): Span[] {
+  const { open, state } = tracked
+  if (!open) return []
+  const spans = endTurn(tracked, event, options, before)
+  const { run, stretch, startedAt, links, usage, usd } = open
+  const about: Record<string, AttributeValue | undefined> = {
+    'gen_ai.operation.name': 'invoke_agent',
+    'pawl.run': run,
+    'pawl.stretch': stretch,
+    'pawl.outcome': OUTCOMES[event.type] ?? (state.paused ? 'paused' : state.status === 'waiting' ? 'waiting' : 'abandoned'),
+    ...usageAttributes(usage),
+    'pawl.usd': usd,
+  }
+  delete tracked.open
+  return [...spans, stretchSpan(tracked, open, event, { about: present(about), startedAt, links })]
+}
+
+const OUTCOMES: Partial<Record<SessionEvent['type'], string>> = {
+  run_completed: 'completed',
+  run_interrupted: 'interrupted',
+  error_entered: 'error',
+  rolled_back: 'rolled_back',
+}
+
+function stretchSpan(
+  { state }: TrackedSession,
+  { run, stretch }: OpenRun,
+  event: SessionEvent,
+  { about, startedAt, links }: { about: Attributes; startedAt: number; links: SpanLink[] },
+): Span {
+  return {
+    ...spanOf({ sessionId: state.sessionId, run, stretch }, { kind: 'run' }),
+    name: `invoke_agent ${state.agent}`,
+    kind: 'internal',
+    startedAt: Math.min(startedAt, event.at),
+    endedAt: event.at,
+    attributes: { ...sessionAttributes(state), 'pawl.seq': event.seq, ...about },
+    ...(event.type === 'error_entered' && { error: { type: event.code, message: event.reason } }),
+    links,
+    events: [],
+  }
+}
+
+/** Ends the turn. A step abandoned in progress also has a span, because that span is the parent of what user code did in the step. */
+export function endTurn(tracked: TrackedSession, event: SessionEvent, { contents }: ProjectOptions, { isAsking, issued }: Steps): Span[] {
+  const { open, state, messages, calls } = tracked
+  const turn = open?.turn
+  if (!open || !turn) return []
+  delete open.turn
+  const spans: Span[] = []
+  const place = { sessionId: state.sessionId, run: open.run, stretch: open.stretch }
+  const parent = spanOf(place, { kind: 'turn', turn: turn.turn })
+  const abandonedSpan = (about: SpanSubject, rest: Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes'>): Span => ({
+    ...spanOf(place, about),
+    parentSpanId: parent.spanId,
+    ...rest,
+    startedAt: Math.min(rest.startedAt, event.at),
+    endedAt: event.at,
+    attributes: { ...sessionAttributes(state), 'pawl.seq': event.seq, ...rest.attributes },
+    error: { type: 'interrupted', message: 'The step was stopped before it ended.' },
+    links: [],
+    events: [],
+  })
+  const isAbandoned = ABANDONS_STEPS.has(event.type) || (event.type === 'error_entered' && event.code === 'deadline_exceeded')
+  if (isAsking && isAbandoned) {
+    const attempt = turn.attempts + 1
+    spans.push(
+      abandonedSpan(
+        { kind: 'model', turn: turn.turn, attempt },
+        { name: 'chat', kind: 'client', startedAt: turn.nextAt, attributes: { 'gen_ai.operation.name': 'chat', 'pawl.attempt': attempt } },
+      ),
+    )
+  }
+  for (const callId of isAbandoned ? issued : []) {
+    const call = calls.get(callId)
+    if (!call) continue
+    const { tool } = call
+    call.attempts += 1
+    const attributes = toolAttributes(callId, tool, call.attempts)
+    const about = { kind: 'tool', callId, attempt: call.attempts } as const
+    spans.push(abandonedSpan(about, { name: `execute_tool ${tool}`, kind: 'internal', startedAt: call.nextAt, attributes }))
+  }
+  const said: (string | UserBlock[])[] = turn.takes.flatMap((messageId) => {
+    const message = messages.get(messageId)
+    return message ? [message.content] : []
+  })
+  spans.push({
+    ...parent,
+    parentSpanId: spanOf(place, { kind: 'run' }).spanId,
+    name: `turn ${turn.turn}`,
+    kind: 'internal',
+    startedAt: Math.min(turn.startedAt, event.at),
+    endedAt: event.at,
+    attributes: {
+      ...sessionAttributes(state),
+      'pawl.seq': event.seq,
+      'pawl.run': open.run,
+      'pawl.turn': turn.turn,
+      ...(contents && said.length > 0 && { 'gen_ai.input.messages': inputMessages(said) }),
+    },
+    ...(event.type === 'error_entered' && { error: { type: event.code, message: event.reason } }),
+    links: turn.links,
+    events: turn.events,
+  })
+  return spans
+}
+
+/** Events that end a turn while a step may be in progress. */
+const ABANDONS_STEPS: ReadonlySet<SessionEvent['type']> = new Set(['run_interrupted', 'rolled_back', 'session_started'])

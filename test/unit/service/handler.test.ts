@@ -1,0 +1,82 @@
+// What the web handler asks of the client and writes to the log, with a client that answers nothing.
+import { expect, it, vi } from 'vitest'
+import { Pawl } from '../../../src/client/pawl.ts'
+import { InvalidOptionError } from '../../../src/options/errors.ts'
+import { createHandler, type HandlerOptions } from '../../../src/service/handler.ts'
+import { until } from '../../support/until.ts'
+
+const reader = () => ({ identity: 'ann', scopes: ['read'] as const })
+
+function handlerOf(client: object, more: Partial<HandlerOptions> = {}) {
+  const pawl = Object.assign(Object.create(Pawl.prototype), client) as Pawl
+  return createHandler({ pawl, authorize: reader, ...more })
+}
+
+/** What an HTTP client throws: its members have the request that failed. */
+function refusedBy(server: string): Error {
+  const request = { headers: { authorization: 'Bearer hunter2' }, body: 'hunter2' }
+  return Object.assign(new Error(`${server} answered 502`), { request })
+}
+
+it('of an error that authorize throws, the handler logs the message and the stack, and not the members, which have the credentials', async () => {
+  const lines: object[] = []
+  const note = (fields: object): void => void lines.push(fields)
+  const logger = { debug: note, info: note, warn: note, error: note }
+  const authorize = () => Promise.reject(new Error('nobody knows', { cause: refusedBy('the directory') }))
+  const response = await handlerOf({}, { authorize, logger })(new Request('http://localhost/v1/sessions'))
+  expect(response.status).toBe(500)
+  const err = expect.objectContaining({ message: 'nobody knows', stack: expect.stringContaining('handler.test.ts') })
+  expect(lines).toEqual([{ err, method: 'GET', path: '/v1/sessions' }])
+  const { err: logged } = lines[0] as { err: Error }
+  expect(logged).toBeInstanceOf(Error)
+  expect(logged.cause).toMatchObject({ message: 'the directory answered 502' })
+  expect(logged.cause).not.toHaveProperty('request')
+})
+
+it('without a logger, the same is true of what the handler writes to standard error', async () => {
+  const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
+  try {
+    const authorize = () => Promise.reject(refusedBy('the directory'))
+    await handlerOf({}, { authorize })(new Request('http://localhost/v1/sessions'))
+    const text = written.mock.calls.join('\n')
+    expect(text).toContain('the directory answered 502')
+    expect(text).not.toContain('hunter2')
+  } finally {
+    written.mockRestore()
+  }
+})
+
+it('a logger that throws loses the line, and the caller receives the response', async () => {
+  const broken = () => {
+    throw new Error('the disk is full')
+  }
+  const authorize = () => Promise.reject(new Error('nobody knows'))
+  const logger = { debug: broken, info: broken, warn: broken, error: broken }
+  const response = await handlerOf({}, { authorize, logger })(new Request('http://localhost/v1/sessions'))
+  expect([response.status, await response.json()]).toMatchObject([500, { code: 'internal_error' }])
+})
+
+it('a stream of the feed opens although no event matches its filter, and what looked for the first one ends', async () => {
+  const signals: AbortSignal[] = []
+  async function* events({ signal }: { signal: AbortSignal }): AsyncGenerator<never> {
+    signals.push(signal)
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+  }
+  const client = new AbortController()
+  const request = new Request('http://localhost/v1/events/watch?agent=nobody', { signal: client.signal })
+  const response = await handlerOf({ events })(request)
+  expect(response.status).toBe(200)
+  expect(signals[0]?.aborted).toBe(true)
+  client.abort()
+  await response.body?.cancel().catch(() => undefined)
+  await until('nothing reads the feed', () => signals.every(({ aborted }) => aborted))
+})
+
+it('a stream of the feed with an invalid cursor is refused', async () => {
+  // oxlint-disable-next-line require-yield -- it fails before it has anything to yield
+  async function* events(): AsyncGenerator<never> {
+    throw new InvalidOptionError('`after` is not a cursor.')
+  }
+  const response = await handlerOf({ events })(new Request('http://localhost/v1/events/watch?after=nonsense'))
+  expect([response.status, await response.json()]).toMatchObject([400, { code: 'invalid_option' }])
+})
