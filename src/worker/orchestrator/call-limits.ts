@@ -8,6 +8,8 @@ import { steadyNow } from '../steady-clock.ts'
 const ASK_AGAIN_MS = 1_000
 /** How often the log may say that the limits apply to this worker only. */
 const SAY_EVERY_MS = 60_000
+/** How often what no longer counts is forgotten. */
+const SWEEP_EVERY_MS = 60_000
 
 export interface LimitKeeper {
   /** 0 if the limits admit the call; otherwise, after how many milliseconds it should ask again. */
@@ -57,27 +59,53 @@ interface OwnLimits {
 function ownLimits(): OwnLimits {
   /** For each limit, when each call stops counting. */
   const taken = new Map<string, Map<string, number>>()
+  /** For each call, the limits that count it while it runs. */
+  const running = new Map<string, string[]>()
+  let sweptAt = steadyNow()
   const nameOf = ({ of, tool, key }: CallLimit): string => JSON.stringify([of, tool, key])
   const callOf = ({ sessionId, callId }: Pick<AdmissionRequest, 'sessionId' | 'callId'>): string => JSON.stringify([sessionId, callId])
 
-  function callsOf(limit: CallLimit): Map<string, number> {
-    const calls = taken.get(nameOf(limit)) ?? new Map<string, number>()
+  function callsOf(name: string): Map<string, number> {
+    const calls = taken.get(name) ?? new Map<string, number>()
     for (const [call, until] of calls) if (until <= steadyNow()) calls.delete(call)
-    if (calls.size === 0) taken.delete(nameOf(limit))
+    if (calls.size === 0) taken.delete(name)
     return calls
   }
 
+  /** A limit may have a key for each of very many customers. */
+  function sweep(): void {
+    if (steadyNow() - sweptAt < SWEEP_EVERY_MS) return
+    sweptAt = steadyNow()
+    for (const name of taken.keys()) callsOf(name)
+    for (const [call, names] of running) if (!names.some((name) => taken.get(name)?.has(call))) running.delete(call)
+  }
+
   return {
-    hasRoom: (request) => request.limits.every((limit) => callsOf(limit).has(callOf(request)) || callsOf(limit).size < limit.max),
+    hasRoom(request) {
+      return request.limits.every((limit) => {
+        const calls = callsOf(nameOf(limit))
+        return calls.has(callOf(request)) || calls.size < limit.max
+      })
+    },
     take(request) {
+      sweep()
+      const call = callOf(request)
       for (const limit of request.limits) {
-        const calls = callsOf(limit)
-        calls.set(callOf(request), steadyNow() + (limit.perMs ?? request.forMs))
-        taken.set(nameOf(limit), calls)
+        const name = nameOf(limit)
+        const calls = callsOf(name)
+        calls.set(call, steadyNow() + (limit.perMs ?? request.forMs))
+        taken.set(name, calls)
       }
+      const names = request.limits.filter(({ of }) => of === 'concurrency').map(nameOf)
+      if (names.length > 0) running.set(call, names)
     },
     leave(sessionId, callId) {
-      for (const [name, calls] of taken) if (name.startsWith('["concurrency"')) calls.delete(callOf({ sessionId, callId }))
+      const call = callOf({ sessionId, callId })
+      for (const name of running.get(call) ?? []) {
+        taken.get(name)?.delete(call)
+        callsOf(name)
+      }
+      running.delete(call)
     },
   }
 }
