@@ -328,3 +328,121 @@ it('the late result of an effect counts in the execution that takes over, althou
   expect(JSON.stringify(played.requests.at(-1))).toContain('reference 7')
   expect((await endsIn(played))[1]).toBe('tool_completed t_2_1_0')
 })
+
+/** Waits until the session has been taken over and is paused. */
+const pausedAgain = ({ session }: Played): Promise<boolean> =>
+  until(
+    'the next execution is paused',
+    async () => {
+      const { paused, seq } = await session.state()
+      return paused !== undefined && (seq ?? 0) > 0 && ofType(await eventsOf(session), 'session_resumed').length > 0
+    },
+    60_000,
+  )
+
+/** A session that was paused during a payment, of which nothing is stored. Its model is asked next for `afterwards`. */
+async function pausedInPayment(...afterwards: Scene['model'][]): Promise<{ played: Played; two: RunHandle }> {
+  const postgres = await startOldBuild(player.agent)
+  const payment = gate()
+  const scripts: Scene['model'][] = [() => 'hello', () => [use('pay', 'rent')], ...afterwards]
+  const played: Played = player.play(here.pawl, {
+    model: (request, ctx) => scripts.shift()?.(request, ctx) ?? 'done',
+    pay: async () => {
+      await payment.pass()
+      return 'receipt 9'
+    },
+  })
+  await (await played.session.send('one')).result(TIMEOUT)
+  await stored(played)
+  await postgres.close()
+  const two = await played.session.send('two')
+  await payment.reached
+  await played.session.pause({ by: 'anna' })
+  payment.open()
+  await until('the payment has its result', async () => ofType(await eventsOf(played.session), 'tool_completed').length === 1)
+  return { played, two }
+}
+
+it(
+  'a pause beside a call that is not stored outlives a takeover: the call is not made again, and the model is not asked',
+  LIMIT,
+  async () => {
+    const { played, two } = await pausedInPayment()
+    await worker?.stop()
+    await takeOver(played, player.agent)
+    await pausedAgain(played)
+    const { events } = await workflowOf(played.id).fetchHistory()
+    const scheduled = events?.flatMap((event) => event.activityTaskScheduledEventAttributes?.activityType?.name ?? [])
+    expect(scheduled).not.toContain('callModel')
+    expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0'])
+    await played.session.unpause()
+    expect((await two.result(TIMEOUT)).text).toBe('done')
+    expect(played.count('pay')).toBe(1)
+    expect(JSON.stringify(played.requests.at(-1))).toContain('receipt 9')
+    await rowsMatchEvents(here.stack, played.id)
+  },
+)
+
+it('a run that was paused and continued is taken over with its unstored calls and the messages of the pause', LIMIT, async () => {
+  const { played, two } = await pausedInPayment(() => [use('put', 'note')])
+  const three = await played.session.send('three')
+  await played.session.unpause()
+  await until('the model has answered', async () => (await played.session.state()).status === 'idle')
+  await worker?.stop()
+  await takeOver(played, player.agent)
+  expect((await two.result(TIMEOUT)).run).toBe(2)
+  expect((await three.result(TIMEOUT)).run).toBe(2)
+  expect(played.entries.map(({ tool }) => tool)).toEqual(['pay', 'put'])
+  expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked'))).toEqual(['one', 'two', 'three'])
+  expect((await played.session.state()).paused).toBeUndefined()
+  await rowsMatchEvents(here.stack, played.id)
+})
+
+it(
+  'an interrupt during a pause beside a call that is not stored ends the run that is taken over, and its effect stays',
+  LIMIT,
+  async () => {
+    const { played, two } = await pausedInPayment()
+    await played.session.interrupt({ reason: 'enough' })
+    await until('its run has ended', async () => (await played.session.state()).status === 'idle')
+    await worker?.stop()
+    await takeOver(played, player.agent)
+    expect(await codeOf(two)).toBe('run_interrupted')
+    expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0', 'run_interrupted'])
+    expect(await played.session.state()).toMatchObject({ paused: { by: 'anna' } })
+    await rowsMatchEvents(here.stack, played.id)
+  },
+)
+
+it('the late result of an effect counts although its session is paused, has been taken over and is then interrupted', LIMIT, async () => {
+  await startOldBuild(player.agent)
+  const body = gate()
+  const scripts: Scene['model'][] = [() => 'hello', () => [use('wire', 'money')]]
+  const played: Played = player.play(here.pawl, {
+    model: (request, ctx) => scripts.shift()?.(request, ctx) ?? never(),
+    wire: async () => {
+      await body.pass()
+      return 'reference 8'
+    },
+  })
+  await (await played.session.send('one')).result(TIMEOUT)
+  const two = await played.session.send('two')
+  await body.reached
+  await played.session.pause()
+  await stored(played)
+  const old = worker
+  await takeOver(played, player.agent)
+  await pausedAgain(played)
+  // The server refuses the result of the execution that has ended, so its worker signals it to the next one.
+  body.open()
+  await until('the result has arrived', async () => {
+    const { events } = await workflowOf(played.id).fetchHistory()
+    return events?.some(({ workflowExecutionSignaledEventAttributes: signal }) => signal?.signalName === 'late_result')
+  })
+  await played.session.interrupt({ reason: 'enough' })
+  expect(await codeOf(two)).toBe('run_interrupted')
+  expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0', 'run_interrupted'])
+  expect(ofType(await eventsOf(played.session), 'tool_completed').map(({ value }) => value)).toEqual(['reference 8'])
+  await old?.stop()
+  await rowsMatchEvents(here.stack, played.id)
+})
