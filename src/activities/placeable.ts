@@ -4,7 +4,7 @@ import type { CallModelInput, ExecuteToolInput, PriorAnswer, PriorRequest } from
 import { isRunInProgress } from '../session/decide.ts'
 import { defined } from '../session/defined.ts'
 import { jsonBytes } from '../session/json.ts'
-import { PAUSES, SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
+import { DECISIONS, PAUSES, SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Activity } from './answered.ts'
 
@@ -78,7 +78,6 @@ function onlyStops(
   return messages <= (state?.current?.run === run ? 0 : 1)
 }
 
-const DECISIONS: readonly string[] = [UPDATES.approve, UPDATES.deny, UPDATES.answer, UPDATES.resolve]
 /** Updates that at most delay what the session does. */
 const CHANGE_NOTHING: readonly string[] = [...PAUSES, UPDATES.resume]
 

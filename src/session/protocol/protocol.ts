@@ -45,6 +45,8 @@ export const UPDATES = {
 } as const
 /** The updates that only delay a run. */
 export const PAUSES: readonly string[] = [UPDATES.pause, UPDATES.unpause]
+/** The updates that decide about a call. */
+export const DECISIONS: readonly string[] = [UPDATES.approve, UPDATES.deny, UPDATES.answer, UPDATES.resolve]
 
 /** The workflow id of a session. */
 export function workflowIdOf(sessionId: string): string {

@@ -2,7 +2,7 @@
 // in their order, before the requests that it received itself.
 import { allHandlersFinished, ApplicationFailure, condition, currentUpdateInfo, patched } from '@temporalio/workflow'
 import type { PriorRequest } from '../../calls/activities.ts'
-import { PAUSES, type RaiseRequest, refusalIn, type RollbackRequest, SIGNALS, UPDATES } from '../../session/protocol/protocol.ts'
+import { DECISIONS, PAUSES, type RaiseRequest, refusalIn, type RollbackRequest, SIGNALS, UPDATES } from '../../session/protocol/protocol.ts'
 import { requestOf, targetIn } from '../../session/protocol/requests.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import type { SessionState } from '../../session/state.ts'
@@ -90,8 +90,8 @@ async function carryOutUpdate(session: Session, updates: Updates, update: PriorU
   const { id, name, details } = one
   const comesFirst = (): boolean => isDue(session, update, later)
   if (!comesFirst()) {
-    const isPause = PAUSES.includes(name) && patched('passed-on-pause')
-    session.catchesUp = isPause ? { isHeld: false, takesUpTo: beforeNext(later), comesFirst } : { isHeld: false, takesUpTo: receivedAt }
+    const onlyDelays = PAUSES.includes(name) && later.every(keepsRuns) && patched('passed-on-pause')
+    session.catchesUp = onlyDelays ? { isHeld: false, takesUpTo: beforeNext(later), comesFirst } : { isHeld: false, takesUpTo: receivedAt }
     await condition(() => journal.hasEnded || comesFirst())
     session.catchesUp = { isHeld: true }
   }
@@ -110,6 +110,9 @@ async function carryOutUpdate(session: Session, updates: Updates, update: PriorU
     throw error
   }
 }
+
+/** Whether the update changes no run, so that a pause before it must not wait for one. */
+const keepsRuns = ({ one: { name } }: PriorUpdate): boolean => [...PAUSES, ...DECISIONS, UPDATES.resume].includes(name)
 
 /** The newest event before the first update that is not about a pause. */
 function beforeNext(later: readonly PriorUpdate[]): number {
