@@ -447,6 +447,7 @@ describe.concurrent('a call that may have taken effect before another build reso
       const how = await run.settled({ timeout: 30_000 })
       const made = keys.length
       const [call] = how.status === 'waiting' ? how.pending : []
+      expect(call).toMatchObject({ reason: 'An earlier attempt of this call failed, and may have taken effect.' })
       await session.approve(call?.callId ?? '', { digest: call?.digest ?? '' })
       expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'told: done' })
       expect(attempts).toEqual([made + 1])

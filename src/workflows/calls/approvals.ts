@@ -35,7 +35,8 @@ export function askFor({ journal, flushing }: Session, asked: readonly { call: C
     const where = whereOf(run, call)
     if (status === 'requested') issue(journal, { ...where, input, resolution })
     if (need === 'approval' && resolution.approval) {
-      const { reason, expiresMs, onExpiry } = resolution.approval
+      const { expiresMs, onExpiry } = resolution.approval
+      const reason = begunBefore(call) ? [resolution.approval.reason, ATTEMPTED].filter(Boolean).join(' ') : resolution.approval.reason
       const about = { digest: resolution.inputDigest, expiresAt: Date.now() + expiresMs, onExpiry, ...defined({ reason }) }
       journal.append({ type: 'approval_requested', ...where, ...about })
     } else {
@@ -45,6 +46,9 @@ export function askFor({ journal, flushing }: Session, asked: readonly { call: C
   }
   flushing.nudge()
 }
+
+/** What whoever approves a call must know if it was attempted before. */
+const ATTEMPTED = 'An earlier attempt of this call failed, and may have taken effect.'
 
 /** No answer came in time. */
 export function expire(session: Session, call: CallState): void {
