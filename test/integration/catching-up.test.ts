@@ -1,9 +1,12 @@
 // A session that is being taken over first records what the earlier execution had done in time. Until then, no deadline, expiry, interrupt
 // or request of a client ends its run, because the effects of that run have happened.
-import { type Agent, defineHook } from 'pawl'
+import { randomUUID } from 'node:crypto'
+import { type Agent, defineAgent, defineHook, defineTool, type Tool } from 'pawl'
 import type { RunHandle } from 'pawl/client'
+import { calls, scripted } from 'pawl/testing'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { z } from 'zod'
 import { type SessionStart, WORKFLOW_TYPE } from '../../src/session/protocol/protocol.ts'
 import { approvalStage, digestOf, pendingOf } from '../support/approvals.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -342,7 +345,7 @@ const pausedAgain = ({ session }: Played): Promise<boolean> =>
 
 /** A session that was paused during a payment, of which nothing is stored. Its model is asked next for `afterwards`. */
 async function pausedInPayment(...afterwards: Scene['model'][]): Promise<{ played: Played; two: RunHandle }> {
-  const postgres = await startOldBuild(player.agent)
+  const postgres = await builds.startOld(player.agent)
   const payment = gate()
   const scripts: Scene['model'][] = [() => 'hello', () => [use('pay', 'rent')], ...afterwards]
   const played: Played = player.play(here.pawl, {
@@ -368,7 +371,7 @@ it(
   LIMIT,
   async () => {
     const { played, two } = await pausedInPayment()
-    await worker?.stop()
+    await builds.stop()
     await takeOver(played, player.agent)
     await pausedAgain(played)
     const { events } = await workflowOf(played.id).fetchHistory()
@@ -388,7 +391,7 @@ it('a run that was paused and continued is taken over with its unstored calls an
   const three = await played.session.send('three')
   await played.session.unpause()
   await until('the model has answered', async () => (await played.session.state()).status === 'idle')
-  await worker?.stop()
+  await builds.stop()
   await takeOver(played, player.agent)
   expect((await two.result(TIMEOUT)).run).toBe(2)
   expect((await three.result(TIMEOUT)).run).toBe(2)
@@ -405,7 +408,7 @@ it(
     const { played, two } = await pausedInPayment()
     await played.session.interrupt({ reason: 'enough' })
     await until('its run has ended', async () => (await played.session.state()).status === 'idle')
-    await worker?.stop()
+    await builds.stop()
     await takeOver(played, player.agent)
     expect(await codeOf(two)).toBe('run_interrupted')
     expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0', 'run_interrupted'])
@@ -415,7 +418,7 @@ it(
 )
 
 it('the late result of an effect counts although its session is paused, has been taken over and is then interrupted', LIMIT, async () => {
-  await startOldBuild(player.agent)
+  const old = await here.startWorker({ agents: [player.agent] })
   const body = gate()
   const scripts: Scene['model'][] = [() => 'hello', () => [use('wire', 'money')]]
   const played: Played = player.play(here.pawl, {
@@ -430,7 +433,6 @@ it('the late result of an effect counts although its session is paused, has been
   await body.reached
   await played.session.pause()
   await stored(played)
-  const old = worker
   await takeOver(played, player.agent)
   await pausedAgain(played)
   // The server refuses the result of the execution that has ended, so its worker signals it to the next one.
@@ -443,6 +445,41 @@ it('the late result of an effect counts although its session is paused, has been
   expect(await codeOf(two)).toBe('run_interrupted')
   expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0', 'run_interrupted'])
   expect(ofType(await eventsOf(played.session), 'tool_completed').map(({ value }) => value)).toEqual(['reference 8'])
-  await old?.stop()
+  await old.stop()
   await rowsMatchEvents(here.stack, played.id)
+})
+
+it('a call that waits for a limit of its tool has not begun in the execution that takes over', LIMIT, async () => {
+  const body = gate()
+  const entered: string[] = []
+  const wire: Tool = {
+    ...defineTool({
+      name: 'wire',
+      description: 'Wire.',
+      input: z.object({ what: z.string() }),
+      effect: 'external',
+      async execute({ what }) {
+        entered.push(what)
+        if (what === 'first') await body.pass()
+        return 'done'
+      },
+    }),
+    limits: [{ of: 'concurrency', max: 1 }],
+  }
+  const model = scripted(({ messages }) => (messages.length > 1 ? 'done' : calls('wire', { what: String(messages[0]?.content) })))
+  const agent = defineAgent({ name: 'limited', instructions: '', model, tools: [wire] }) as Agent
+  const old = await here.startWorker({ agents: [agent] })
+  const first = await here.pawl.session(undefined, { agent: 'limited' }).send('first')
+  await body.reached
+  const session = here.pawl.session(`s-${randomUUID()}`, { agent: 'limited' })
+  const second = await session.send('second')
+  await until('it waits', async () => (await session.status()).waitsFor.some((wait) => wait.for === 'limit'))
+  await takeOver(session, agent)
+  await until('it is taken over', async () => ofType(await eventsOf(session), 'session_resumed').length > 0)
+  body.open()
+  expect((await second.result(TIMEOUT)).text).toBe('done')
+  expect(entered).toEqual(['first', 'second'])
+  expect(ofType(await eventsOf(session), 'tool_attempt_failed')).toEqual([])
+  await first.result(TIMEOUT)
+  await old.stop()
 })
