@@ -27,7 +27,7 @@ export async function settleUnknown(
   const { journal } = needs
   const where = whereOf(call)
   // The attempt has failed, and what follows may wait for as long as the tool may take.
-  if (patched('flush-before-settling')) turn.flushing.nudge()
+  if (patched('flush-before-settling')) needs.flushing.nudge()
   // Even an interrupted run records the outcome of the calls that it had begun.
   return CancellationScope.nonCancellable(async () => {
     const verdict = (await ownResult(needs, call, aliveMs, MAY_LIVE)) ?? (await settled(needs, call, attempt))
