@@ -75,9 +75,12 @@ export async function answersIn(activities: readonly Activity[], client: Client)
       answers.push({ of: 'model', run, turn, result: result as CallModelResult })
     }
     if (name === 'executeTool') {
-      const { run, turn, resolution, untilServed } = input as ExecuteToolInput
+      const { run, turn, resolution, prior, untilServed, untilAdmitted } = input as ExecuteToolInput
       const callId = callIdOf(run, turn, resolution.index, resolution.generation)
-      if (!untilServed) answers.push({ of: 'call', run, turn, callId, ...defined({ result: result as ExecuteToolResult | undefined }) })
+      // It only waited, so the call has not begun.
+      const waited = untilServed || untilAdmitted ? ({ kind: 'not_begun', attempt: prior?.attempts ?? 0 } as const) : undefined
+      const known = waited ?? (result as ExecuteToolResult | undefined)
+      answers.push({ of: 'call', run, turn, callId, ...defined({ result: known }) })
     }
   }
   return answers

@@ -4,7 +4,7 @@ import type { CallModelInput, ExecuteToolInput, PriorAnswer, PriorRequest } from
 import { isRunInProgress } from '../session/decide.ts'
 import { defined } from '../session/defined.ts'
 import { jsonBytes } from '../session/json.ts'
-import { SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
+import { DECISIONS, PAUSES, SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Activity } from './answered.ts'
 
@@ -48,7 +48,7 @@ export function lostWith(
 
 /** Whether runs and calls have the same numbers after the request as without it. */
 function keepsRun(one: PlacedRequest): boolean {
-  return one.kind === 'update' ? DECISIONS.includes(one.name) : !isStop(one)
+  return one.kind === 'update' ? DECISIONS.includes(one.name) || CHANGE_NOTHING.includes(one.name) : !isStop(one)
 }
 
 function isStop({ kind, name }: PlacedRequest): boolean {
@@ -56,8 +56,8 @@ function isStop({ kind, name }: PlacedRequest): boolean {
 }
 
 /**
- * Whether nothing but one stop came beside messages, and the call's run is the first one that follows. The session records the call before
- * it carries out the stop. However, a run that is about to be stopped takes only its opening message: if the model had seen others, the next
+ * Whether nothing but one stop came beside messages and pauses, and the call's run is the first one that follows. The session records the
+ * call before it carries out the stop. However, a run that is about to be stopped takes only its opening message: if the model had seen others, the next
  * run would answer them again.
  */
 function onlyStops(
@@ -68,7 +68,8 @@ function onlyStops(
 ): boolean {
   const { run } = input as ExecuteToolInput
   if (state === null || followingRuns(state).first !== run) return false
-  if (received.some(({ kind }) => kind === 'update') || received.filter(isStop).length > 1) return false
+  if (received.some(({ kind, name }) => kind === 'update' && !CHANGE_NOTHING.includes(name)) || received.filter(isStop).length > 1)
+    return false
   const asked = scheduled.filter((one) => one.name === 'callModel' && (one.input as CallModelInput).run === run)
   const newest = asked.at(-1)
   if (!newest) return true
@@ -77,7 +78,8 @@ function onlyStops(
   return messages <= (state?.current?.run === run ? 0 : 1)
 }
 
-const DECISIONS: readonly string[] = [UPDATES.approve, UPDATES.deny, UPDATES.answer, UPDATES.resolve]
+/** Updates that at most delay what the session does. */
+const CHANGE_NOTHING: readonly string[] = [...PAUSES, UPDATES.resume]
 
 /**
  * Whether the session gets to the call with the same numbers. All messages are there from the beginning, so a run that ended without calls

@@ -11,11 +11,16 @@ export function inputDigestOf(tool: string, rawInput: Json): string {
 
 const MAX_KEY = 1_000
 
+/** A tool's own function has returned a key that cannot be used. */
+export class InvalidKey extends RangeError {
+  override readonly name = 'InvalidKey'
+}
+
 /**
  * The idempotency key of a call: by default SHA-256 over session, intent, tool and canonical raw arguments. If the tool has its own key
  * function, it is `<tool>:<key>`, because two tools may derive their keys from the same order id. Undefined for a `read`. A run that
  * repeats the message of another run has that run's intent, so pawl replays effects that the other run completed.
- * @throws RangeError if the tool's own function does not return a valid key. The call then has the problem `invalid_idempotency_key`.
+ * @throws InvalidKey if the tool's own function does not return a valid key. The call then has the problem `invalid_idempotency_key`.
  */
 export function idempotencyKeyOf(
   tool: Tool,
@@ -44,5 +49,5 @@ function ownKey(tool: string, key: unknown): string {
   if (typeof key === 'string' && key !== '' && key.length <= MAX_KEY) return `${tool}:${key}`
   // The promise may reject, and no other code handles that.
   if (key instanceof Promise) key.catch(() => undefined)
-  throw new RangeError(`The idempotency function of tool "${tool}" must return a string of 1 to 1,000 characters; fix the function.`)
+  throw new InvalidKey(`The idempotency function of tool "${tool}" must return a string of 1 to 1,000 characters; fix the function.`)
 }

@@ -189,6 +189,8 @@ export type EventBody =
       inputDigest: string
       /** Another build's resolution, which replaces the one in `model_completed`, because the call is issued again. */
       resolution?: Resolution
+      /** Attempts before the call was issued again. */
+      attempts?: number
     }
   | { type: 'tool_attempt_failed'; run: number; turn: number; callId: string; tool: string; error: FailedAttempt }
   | {

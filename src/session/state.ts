@@ -34,7 +34,7 @@ export interface CallState {
   asked?: { expiresAt?: number; onExpiry?: 'deny' | 'error'; digest?: string; reason?: string }
   /** Whether a person has approved it. */
   approved?: true
-  /** Attempts before the call started waiting. */
+  /** Attempts before the call started waiting, or before another build resolved it again. */
   attempts?: number
   /** The last progress that an attempt reported. */
   progress?: Json

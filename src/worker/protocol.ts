@@ -187,6 +187,8 @@ export interface FailingExecution extends CachedExecution {
 export interface ExitedExecutor {
   executor: number
   pid: number
+  /** It died so shortly before an orchestrator, or while there was none, that no orchestrator has ended its attempts. */
+  isUnseen?: true
 }
 
 /** Messages from the parent to the orchestrator. */

@@ -1,7 +1,7 @@
 // Work that a session does not repeat when its execution cannot be replayed: the next execution reuses the answers of that execution's
 // activities.
 import type { CallModelResult, ExecuteToolResult, PriorAnswer, Succession } from '../calls/activities.ts'
-import type { Continuation } from '../session/protocol/protocol.ts'
+import type { Continuation, LateResultSignal } from '../session/protocol/protocol.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
 import { recordEnded } from './calls/ended-calls.ts'
 import type { Journal } from './journal.ts'
@@ -13,6 +13,10 @@ export interface Inheritance {
   model(run: number, turn: number): Promise<CallModelResult> | undefined
   /** The next answer to the tool call. Rejects with `EndedBefore` if the call may have been made and its outcome is unknown. */
   call(callId: string): Promise<ExecuteToolResult> | undefined
+  /** Whether it is not known what the next attempt at the call did. */
+  isLost(callId: string): boolean
+  /** The result of such a call has arrived. */
+  complete(late: LateResultSignal): void
   /** Records the outcomes of calls that will not run because of a stop. */
   settle(journal: Journal, calls: readonly CallState[]): void
   /** Whether unused answers remain for this turn of the run or a later one. */
@@ -57,8 +61,18 @@ function inheriting(unused: readonly PriorAnswer[]): Inheritance {
   }
 
   const takeCall = (callId: string) => take('call', (one) => one.callId === callId)
+  const placeOf = (callId: string): number => left.findIndex((one) => one.of === 'call' && one.callId === callId)
 
   return {
+    isLost(callId) {
+      const one = left[placeOf(callId)]
+      return one?.of === 'call' && one.result === undefined
+    },
+    complete({ callId, ...result }) {
+      const at = placeOf(callId)
+      const one = left[at]
+      if (one?.of === 'call') left[at] = { ...one, result: { kind: 'completed', ...result } }
+    },
     left: () => left,
     isUsedUp: () => hasMissed || left.length === 0,
     isAheadOf: ({ run, turn }) => left.some((one) => one.run === run && one.turn >= turn),

@@ -58,6 +58,8 @@ export async function serve(open: Session, start: Start): Promise<void> {
       await continuing.attempt()
     } else if ((decision.do === 'start_run' || decision.do === 'end_hooks') && mayNotStart(open, decision.do)) {
       await condition(() => !mayNotStart(open, decision.do))
+    } else if (STEPS.includes(decision.do) && isPauseDue(open)) {
+      await condition(() => !isPauseDue(open))
     } else if (decision.do === 'wait' && hasRunInProgress(open)) {
       await waitForInput(open, () => continuing.isDue())
     } else if (rests(decision)) {
@@ -93,6 +95,14 @@ export async function close(open: Session): Promise<boolean> {
     // What has arrived meanwhile, such as a rejected message, may have left nothing to do.
     if (nextStep(open) !== 'wait' || hasRunInProgress(open) || journal.state.paused !== undefined) return false
   }
+}
+
+/** Steps that a pause holds up. */
+const STEPS: readonly SessionStep['do'][] = ['start_turn', 'call_model', 'run_calls']
+
+/** Whether a pause or its end that was passed on must be carried out before the run takes another step. */
+function isPauseDue({ catchesUp }: Session): boolean {
+  return catchesUp?.isHeld === false && catchesUp.comesFirst?.() === true
 }
 
 /** Whether a rollback, a fork, or another update that came before the queued messages must finish before the next run starts. */

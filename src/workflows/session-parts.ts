@@ -16,8 +16,11 @@ import type { Stopping } from './stopping.ts'
 import type { BudgetRaise } from '../session/spending/spend.ts'
 import { defined } from '../session/defined.ts'
 
-/** The next update is carried out before the next run starts (`isHeld`), or after the run of the messages up to an event. */
-export type CatchingUp = { isHeld: true } | { isHeld: false; takesUpTo: number }
+/**
+ * The next update is carried out before the next run starts (`isHeld`), or after the run of the messages up to an event. `comesFirst`: whether
+ * it is now due, and to be carried out before the run takes another step.
+ */
+export type CatchingUp = { isHeld: true } | { isHeld: false; takesUpTo: number; comesFirst?: () => boolean }
 
 /** An update that is not carried out yet. `receivedAt`: the newest event when it was received. */
 interface WaitingUpdate {

@@ -116,8 +116,9 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   await CancellationScope.nonCancellable(() => openAndServe(execution, updates, resets))
 }
 
-/** The state shown to clients; while the session is being reopened, its previous state. */
-const shownOf = ({ session, before }: CurrentExecution): Session | undefined => session ?? before
+/** The state shown to clients; while the session is being reopened, or may stay closed, its previous state. */
+const shownOf = ({ session, before, mayStayClosed }: CurrentExecution): Session | undefined =>
+  mayStayClosed ? before : (session ?? before)
 
 function answerQueries(execution: CurrentExecution): void {
   setHandler(stateQuery, () => {
@@ -127,8 +128,9 @@ function answerQueries(execution: CurrentExecution): void {
     return { ...snapshotOf(shown.journal.state), ...(callWaits.length > 0 && { callWaits }) }
   })
   setHandler(eventsQuery, (raw) => {
-    const shown = shownOf(execution)
-    return shown ? eventsPage(shown, requestOf(raw)) : { status: 'loading' }
+    const query = requestOf<EventsQuery>(raw)
+    const shown = query.lasting ? shownOf(execution) : (execution.session ?? execution.before)
+    return shown ? eventsPage(shown, query) : { status: 'loading' }
   })
 }
 
@@ -201,6 +203,7 @@ async function openAndServe(execution: CurrentExecution, updates: Updates, reset
       session.journal.end()
       execution.before = session
       execution.session = undefined
+      execution.mayStayClosed = false
     }
     const how = await resets.unlessReset(
       async () => {
@@ -232,18 +235,27 @@ async function staysClosed(
   const { journal, flushing } = session
   const { seq } = journal.watermark()
   const queued = journal.state.inbox.length
+  // Clients query the newest execution, even after it has ended. They must not see an event that is then never stored.
+  execution.mayStayClosed = true
+  execution.before = past && sessionOf(execution, { journal: past })
+  const staysOpen = (): false => {
+    execution.mayStayClosed = false
+    execution.before = undefined
+    return false
+  }
   receive()
   const isNeeded = (): boolean => execution.hasCarriedOut || hasRunInProgress(session) || journal.state.inbox.length > queued
   // Whoever starts a workflow without a request may send one later.
-  if (execution.signals === 0 && requestsFinished()) return false
+  if (execution.signals === 0 && requestsFinished()) return staysOpen()
   await condition(() => isNeeded() || requestsFinished())
-  if (isNeeded()) return false
   // A refusal may have been recorded.
-  if (journal.watermark().seq > seq || flushing.storedSeq() >= seq) return close(session)
-  // Clients query the newest execution, even after it has ended.
-  execution.session = undefined
-  if (past) execution.before = sessionOf(execution, { journal: past })
-  return true
+  if (!isNeeded() && journal.watermark().seq === seq && flushing.storedSeq() < seq) {
+    execution.session = undefined
+    return true
+  }
+  const isOpen = isNeeded()
+  staysOpen()
+  return isOpen ? false : close(session)
 }
 
 /** The session already exists and receives the messages: the next execution loads it, and the messages are sent to it again. */
@@ -275,7 +287,7 @@ function sessionOf(
     serving,
     stopping,
     alarms,
-    late: startLateResults(caughtUp),
+    late: startLateResults(caughtUp, inherited),
     waits: startCallWaits(),
     pacing: startPacing(),
     closing,

@@ -23,8 +23,10 @@ export interface CurrentExecution {
   start: Start
   opening: ExecutionOpening
   session?: Session | undefined
-  /** The previous state of the session, while it is being reopened. */
-  before?: Session
+  /** The previous state of the session, while it is being reopened, or may stay closed. */
+  before?: Session | undefined
+  /** Whether the session was closed, and it is not known yet whether what arrived opens it. */
+  mayStayClosed?: boolean
   /** Why the session cannot be opened. */
   refused?: { code: string; reason: string }
   closing: Session['closing']

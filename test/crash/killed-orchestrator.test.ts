@@ -156,6 +156,18 @@ describe('an orchestrator', () => {
     expect(rig.ledger.marks({ session: run.sessionId, stage: 'applied' })).toHaveLength(1)
   })
 
+  it('an attempt that dies with orchestrator and executor before its first heartbeat has its row', async () => {
+    await workers.serving()
+    const mark = rig.ledger.holdNext({ stage: 'entered', what: 'put' })
+    const run = await rig.start(call('put'))
+    const { pid } = await mark
+    process.kill(pid, 'SIGKILL')
+    process.kill(orchestrator(), 'SIGKILL')
+    expect((await run.result()).text).toBe(finalAnswer(call('put')))
+    expect(rig.ledger.marks({ session: run.sessionId, stage: 'entered' }).map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(await rig.errors(run.sessionId, 1)).toMatchObject([{ context: 'tool:put', attempt: 1, class: 'WorkerDied' }])
+  })
+
   it('an orchestrator that is killed half a second after each takeover, again and again, costs no attempt', async () => {
     const plans = [call('dawdle', 20_000), call('dawdle', 20_000)]
     const runs = []

@@ -1,9 +1,12 @@
 // A session that is being taken over first records what the earlier execution had done in time. Until then, no deadline, expiry, interrupt
 // or request of a client ends its run, because the effects of that run have happened.
-import { type Agent, defineHook } from 'pawl'
+import { randomUUID } from 'node:crypto'
+import { type Agent, defineAgent, defineHook, defineTool, type Tool } from 'pawl'
 import type { RunHandle } from 'pawl/client'
+import { calls, scripted } from 'pawl/testing'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { z } from 'zod'
 import { type SessionStart, WORKFLOW_TYPE } from '../../src/session/protocol/protocol.ts'
 import { approvalStage, digestOf, pendingOf } from '../support/approvals.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -327,4 +330,156 @@ it('the late result of an effect counts in the execution that takes over, althou
   await until('the model has the result again', () => played.requests.length === 4, 60_000)
   expect(JSON.stringify(played.requests.at(-1))).toContain('reference 7')
   expect((await endsIn(played))[1]).toBe('tool_completed t_2_1_0')
+})
+
+/** Waits until the session has been taken over and is paused. */
+const pausedAgain = ({ session }: Played): Promise<boolean> =>
+  until(
+    'the next execution is paused',
+    async () => {
+      const { paused, seq } = await session.state()
+      return paused !== undefined && (seq ?? 0) > 0 && ofType(await eventsOf(session), 'session_resumed').length > 0
+    },
+    60_000,
+  )
+
+/** A session that was paused during a payment, of which nothing is stored. Its model is asked next for `afterwards`. */
+async function pausedInPayment(...afterwards: Scene['model'][]): Promise<{ played: Played; two: RunHandle }> {
+  const postgres = await builds.startOld(player.agent)
+  const payment = gate()
+  const scripts: Scene['model'][] = [() => 'hello', () => [use('pay', 'rent')], ...afterwards]
+  const played: Played = player.play(here.pawl, {
+    model: (request, ctx) => scripts.shift()?.(request, ctx) ?? 'done',
+    pay: async () => {
+      await payment.pass()
+      return 'receipt 9'
+    },
+  })
+  await (await played.session.send('one')).result(TIMEOUT)
+  await stored(played)
+  await postgres.close()
+  const two = await played.session.send('two')
+  await payment.reached
+  await played.session.pause({ by: 'anna' })
+  payment.open()
+  await until('the payment has its result', async () => ofType(await eventsOf(played.session), 'tool_completed').length === 1)
+  return { played, two }
+}
+
+it(
+  'a pause beside a call that is not stored outlives a takeover: the call is not made again, and the model is not asked',
+  LIMIT,
+  async () => {
+    const { played, two } = await pausedInPayment()
+    await builds.stop()
+    await takeOver(played, player.agent)
+    await pausedAgain(played)
+    const { events } = await workflowOf(played.id).fetchHistory()
+    const scheduled = events?.flatMap((event) => event.activityTaskScheduledEventAttributes?.activityType?.name ?? [])
+    expect(scheduled).not.toContain('callModel')
+    expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0'])
+    await played.session.unpause()
+    expect((await two.result(TIMEOUT)).text).toBe('done')
+    expect(played.count('pay')).toBe(1)
+    expect(JSON.stringify(played.requests.at(-1))).toContain('receipt 9')
+    await rowsMatchEvents(here.stack, played.id)
+  },
+)
+
+it('a run that was paused and continued is taken over with its unstored calls and the messages of the pause', LIMIT, async () => {
+  const { played, two } = await pausedInPayment(() => [use('put', 'note')])
+  const three = await played.session.send('three')
+  await played.session.unpause()
+  await until('the model has answered', async () => (await played.session.state()).status === 'idle')
+  await builds.stop()
+  await takeOver(played, player.agent)
+  expect((await two.result(TIMEOUT)).run).toBe(2)
+  expect((await three.result(TIMEOUT)).run).toBe(2)
+  expect(played.entries.map(({ tool }) => tool)).toEqual(['pay', 'put'])
+  expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked'))).toEqual(['one', 'two', 'three'])
+  expect((await played.session.state()).paused).toBeUndefined()
+  await rowsMatchEvents(here.stack, played.id)
+})
+
+it(
+  'an interrupt during a pause beside a call that is not stored ends the run that is taken over, and its effect stays',
+  LIMIT,
+  async () => {
+    const { played, two } = await pausedInPayment()
+    await played.session.interrupt({ reason: 'enough' })
+    await until('its run has ended', async () => (await played.session.state()).status === 'idle')
+    await builds.stop()
+    await takeOver(played, player.agent)
+    expect(await codeOf(two)).toBe('run_interrupted')
+    expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0', 'run_interrupted'])
+    expect(await played.session.state()).toMatchObject({ paused: { by: 'anna' } })
+    await rowsMatchEvents(here.stack, played.id)
+  },
+)
+
+it('the late result of an effect counts although its session is paused, has been taken over and is then interrupted', LIMIT, async () => {
+  const old = await here.startWorker({ agents: [player.agent] })
+  const body = gate()
+  const scripts: Scene['model'][] = [() => 'hello', () => [use('wire', 'money')]]
+  const played: Played = player.play(here.pawl, {
+    model: (request, ctx) => scripts.shift()?.(request, ctx) ?? never(),
+    wire: async () => {
+      await body.pass()
+      return 'reference 8'
+    },
+  })
+  await (await played.session.send('one')).result(TIMEOUT)
+  const two = await played.session.send('two')
+  await body.reached
+  await played.session.pause()
+  await stored(played)
+  await takeOver(played, player.agent)
+  await pausedAgain(played)
+  // The server refuses the result of the execution that has ended, so its worker signals it to the next one.
+  body.open()
+  await until('the result has arrived', async () => {
+    const { events } = await workflowOf(played.id).fetchHistory()
+    return events?.some(({ workflowExecutionSignaledEventAttributes: signal }) => signal?.signalName === 'late_result')
+  })
+  await played.session.interrupt({ reason: 'enough' })
+  expect(await codeOf(two)).toBe('run_interrupted')
+  expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0', 'run_interrupted'])
+  expect(ofType(await eventsOf(played.session), 'tool_completed').map(({ value }) => value)).toEqual(['reference 8'])
+  await old.stop()
+  await rowsMatchEvents(here.stack, played.id)
+})
+
+it('a call that waits for a limit of its tool has not begun in the execution that takes over', LIMIT, async () => {
+  const body = gate()
+  const entered: string[] = []
+  const wire: Tool = {
+    ...defineTool({
+      name: 'wire',
+      description: 'Wire.',
+      input: z.object({ what: z.string() }),
+      effect: 'external',
+      async execute({ what }) {
+        entered.push(what)
+        if (what === 'first') await body.pass()
+        return 'done'
+      },
+    }),
+    limits: [{ of: 'concurrency', max: 1 }],
+  }
+  const model = scripted(({ messages }) => (messages.length > 1 ? 'done' : calls('wire', { what: String(messages[0]?.content) })))
+  const agent = defineAgent({ name: 'limited', instructions: '', model, tools: [wire] }) as Agent
+  const old = await here.startWorker({ agents: [agent] })
+  const first = await here.pawl.session(undefined, { agent: 'limited' }).send('first')
+  await body.reached
+  const session = here.pawl.session(`s-${randomUUID()}`, { agent: 'limited' })
+  const second = await session.send('second')
+  await until('it waits', async () => (await session.status()).waitsFor.some((wait) => wait.for === 'limit'))
+  await takeOver(session, agent)
+  await until('it is taken over', async () => ofType(await eventsOf(session), 'session_resumed').length > 0)
+  body.open()
+  expect((await second.result(TIMEOUT)).text).toBe('done')
+  expect(entered).toEqual(['first', 'second'])
+  expect(ofType(await eventsOf(session), 'tool_attempt_failed')).toEqual([])
+  await first.result(TIMEOUT)
+  await old.stop()
 })

@@ -1,6 +1,7 @@
 // What arrives while a session closes, and requests that a closed session refuses: its status is what the session is.
 import { ModelError } from 'pawl'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { queryEvents } from '../../src/connect/session-queries.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { eventsOf } from '../support/events.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
@@ -97,6 +98,32 @@ describe('a closed session', () => {
     await (await session.send('two')).result(TIMEOUT)
     expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked'))).toEqual(['one', 'two'])
     await rowsMatchEvents(here.stack, played.id)
+  })
+
+  it('nobody sees an event of a closed session that is not stored, even while it considers a request', async () => {
+    const played = await closed()
+    const before = await typesOf(played)
+    const postgres = await startSlowProxy(inject('stack').databaseUrl)
+    onTestFinished(() => postgres.close())
+    await worker?.stop()
+    worker = await here.startWorker({ agents: [player.agent], postgres: postgres.url })
+    postgres.delayMs = 1_000
+    const refused = played.session.rollback({ run: 9 }).then(
+      () => 'carried out',
+      (error: { code?: string }) => error.code,
+    )
+    await until('it looks for the place', async () => {
+      const { events } = await workflowOf(played).fetchHistory()
+      return events?.some(({ activityTaskScheduledEventAttributes: at }) => at?.activityType?.name === 'findPlace')
+    })
+    const page = await queryEvents(here.temporal, { sessionId: played.id }, { after: 0, lasting: true }, 10_000)
+    expect(page?.events.map(({ type }) => type).filter((type) => type === 'session_resumed')).toEqual([])
+    expect((await played.session.state()).status).toBe('closed')
+    expect((await workflowOf(played).describe()).status.name).toBe('RUNNING')
+    postgres.delayMs = 0
+    expect(await refused).toBe('run_not_found')
+    await here.workflowEnded(played.id)
+    expect(await typesOf(played)).toEqual(before)
   })
 
   it('a recovery that a closed session refuses is recorded, and the session closes again', async () => {

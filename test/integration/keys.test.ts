@@ -6,7 +6,7 @@ import { scripted, type ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type Deployment, deploy } from '../support/deployment.ts'
-import { resultsIn } from '../support/scenes.ts'
+import { inOrder, resultsIn, stage, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 import { size } from '../support/sizes.ts'
 
@@ -235,6 +235,27 @@ it('a fork’s key with the scope of its session is the same for a build that re
     expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'done' })
     expect(keys.length).toBeGreaterThan(1)
     expect(new Set(keys).size).toBe(1)
+  } finally {
+    await own.stop()
+  }
+})
+
+it('a call with an unknown outcome is not made again, however many others have become unknown since', { timeout: 120_000 }, async () => {
+  const own = await deploy()
+  try {
+    const player = stage()
+    await own.startWorker({ agents: [player.agent] })
+    const others = Array.from({ length: 60 }, (_, n) => use('wire', `other ${n}`))
+    const played = player.play(own.pawl, {
+      model: inOrder([use('wire', 'rent'), ...others], [use('wire', 'rent')], 'done'),
+      wire() {
+        throw new Error('no answer')
+      },
+    })
+    await (await played.session.send('go')).result({ timeout: 90_000 })
+    expect(played.entries.filter(({ input }) => input.what === 'rent')).toHaveLength(1)
+    const [told] = resultsIn(played.requests.at(-1) ?? expect.fail('no model was asked'))
+    expect(told?.content).toContain('The same call was made before, as t_1_1_0. It may have taken effect')
   } finally {
     await own.stop()
   }

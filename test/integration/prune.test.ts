@@ -8,13 +8,30 @@ import { openStore, type Store } from '../../src/store/index.ts'
 import { excludeWriters } from '../../src/store/postgres/commit-order.ts'
 import { schemaOf } from '../../src/store/postgres/schema.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
+import { shortHash } from '../../src/session/digest.ts'
+import type { EventBody } from '../../src/session/events.ts'
+import { fold } from '../../src/session/fold/fold.ts'
+import type { SessionState } from '../../src/session/state.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { answersIn, type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 import { runPawl } from './cli/processes.ts'
-import { logOf, received, started } from './store/sessions.ts'
+import { EPOCH, eventsOf, logOf, received, started } from './store/sessions.ts'
 import type { PruneOptions } from '../../src/client/admin/upkeep-options.ts'
 import { openQueries } from '../../src/client/queries/queries.ts'
+
+/** How an effect was resolved. */
+const SETTLE = {
+  index: 0,
+  tool: 'settle',
+  effect: 'external',
+  inputDigest: 'd',
+  schemaDigest: 's',
+  timeoutMs: 1_000,
+  retry: { maxRetries: 3, baseDelayMs: 500 },
+  verify: false,
+} as const
+const UNDONE = { callId: 't_1_2_0', tool: 'settle', status: 'completed' } as const
 
 const BIG = 'b'.repeat(200_000)
 
@@ -582,6 +599,29 @@ describe('an effect whose events were pruned', () => {
     await pruned('clerk', fork.id)
     expect(await settles('clerk', fork.id, 'B1')).toContain('already happened')
     expect(effects).toEqual(['B0', 'B1'])
+  })
+
+  it('the keys of which only the snapshot of a rebuild knew outlive pruning, and so does whose keys they are', async () => {
+    const id = `adopted-${randomUUID()}`
+    const past = fold(undefined, eventsOf(logOf([started({ sessionId: id })])))
+    const state: SessionState = {
+      ...(past ?? expect.fail('no state')),
+      seq: 40,
+      keysOf: 'the original',
+      keys: { [shortHash('settle:A1')]: 't_1_1_0', [shortHash('settle:A2')]: 't_1_2_0' },
+      unknown: { t_2_1_0: { run: 2, turn: 1, attempt: 1, resolution: { ...SETTLE, key: 'settle:lost' } } },
+    }
+    await store.upkeep.adopt(id, { epoch: EPOCH, state, digest: 'd' })
+    const undone: EventBody = { type: 'rolled_back', toSeq: 39, upToSeq: 40, keys: 'forgotten', effects: [UNDONE] }
+    const log = logOf([undone, { type: 'session_closed', reason: 'idle' }], { seq: 40, digest: 'd' })
+    await store.flush(id, EPOCH, log, { executionId: EPOCH })
+    await schema.age([id], 100)
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
+    expect(await store.completedKey(id, 'settle:A1')).toEqual({ callId: 't_1_1_0', outcome: 'completed' })
+    expect(await store.completedKey(id, 'settle:lost')).toEqual({ callId: 't_2_1_0', outcome: 'unknown' })
+    expect(await store.completedKey(id, 'settle:A2')).toBeNull()
+    expect(await store.completedKey(id, 'settle:A3')).toBeNull()
+    expect(await store.resume(id)).toMatchObject({ lost: true, keysOf: 'the original' })
   })
 
   it('an effect whose events were pruned is not repeated, even if its outcome was never known', async () => {

@@ -273,6 +273,52 @@ const ONE_ATTEMPT: WorkerTuner = {
   nexusTaskSlotSupplier: fixed(1),
 }
 
+it(
+  'an effect that completed long ago does not happen again because another build, with another key, resolves a call of it',
+  { timeout: 120_000 },
+  () =>
+    deployed(async (own) => {
+      const name = `a-${randomUUID()}`
+      const looking = gate()
+      const applied: string[] = []
+      // The state of a session has the newest 100 keys.
+      const others = Array.from({ length: 101 }, (_, n) => use('put', `other ${n}`))
+      const script = (request: ModelRequest): ScriptedAnswer => {
+        if (answersIn(request) === 0) return [use('put', 'it'), ...others]
+        if (answersIn(request) === 1) return [use('look', 'around'), use('put', 'IT')]
+        return `told: ${String(resultsIn(request).at(-1)?.content)}`
+      }
+      const put = (input: z.ZodType<{ what: string }>, keyOf: (what: string) => string): Tool =>
+        defineTool({
+          name: 'put',
+          description: 'put',
+          input,
+          effect: 'idempotent',
+          idempotency: ({ what }) => keyOf(what),
+          execute: ({ what }) => void applied.push(what),
+        }) as Tool
+      const look = defineTool({
+        name: 'look',
+        description: 'look',
+        input: z.object({ what: z.string() }),
+        effect: 'read',
+        execute: () => looking.pass(),
+      })
+      const without = z.object({ what: z.string() })
+      const first = await own.startWorker({ agents: [build(name, script, [look, put(without, (what) => what)])] })
+      const session = own.pawl.session(undefined, { agent: name })
+      const run = await session.send('go')
+      await looking.reached
+      const stopped = first.stop()
+      looking.open()
+      await stopped
+      const withMore = z.object({ what: z.string(), how: z.string().default('gently') })
+      await own.startWorker({ agents: [build(name, script, [look, put(withMore, (what) => what.toLowerCase())])] })
+      expect((await run.result({ timeout: 60_000 })).text).toContain('t_1_1_0')
+      expect(applied.filter((what) => what.toLowerCase() === 'it')).toEqual(['it'])
+    }),
+)
+
 describe.concurrent('a call that may have taken effect before another build resolves it again', () => {
   const without = z.object({ what: z.string() })
   const withMore = z.object({ what: z.string(), how: z.string().default('gently') })
@@ -351,6 +397,64 @@ describe.concurrent('a call that may have taken effect before another build reso
       expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'told: done once' })
       expect(applied).toEqual(['touch:{"what":"it"}'])
       expect(ofType(await eventsOf(session), 'approval_requested')).toEqual([])
+    }))
+
+  it('a call that may have taken effect is not said to be unexecuted if a person denies it to another build', () =>
+    deployed(async (own) => {
+      const name = `a-${randomUUID()}`
+      const failing = gate()
+      const keys: string[] = []
+      const after = defineTool({ ...about, input: withMore, effect: 'idempotent', approval: true, execute: () => 'done again' })
+      const first = await own.startWorker({ agents: [build(name, script, [loses(keys, failing)])] })
+      const session = own.pawl.session(undefined, { agent: name })
+      const run = await session.send('go')
+      await failing.pass()
+      await first.stop()
+      await own.startWorker({ agents: [build(name, script, [after])] })
+      const how = await run.settled({ timeout: 30_000 })
+      const [call] = how.status === 'waiting' ? how.pending : []
+      await session.deny(call?.callId ?? '', { digest: call?.digest ?? '', reason: 'too late' })
+      const { text } = await run.result({ timeout: 30_000 })
+      expect(text).toBe(
+        'told: This call was not approved. It was not executed again, but it may have taken effect in an earlier attempt. Reason: too late',
+      )
+      expect(ofType(await eventsOf(session), 'tool_failed')).toMatchObject([{ code: 'denied', attempt: keys.length }])
+    }))
+
+  it('a call that may have taken effect counts its attempts on when another build requires its approval', () =>
+    deployed(async (own) => {
+      const name = `a-${randomUUID()}`
+      const failing = gate()
+      const keys: string[] = []
+      const attempts: number[] = []
+      const after = defineTool({
+        ...about,
+        input: withMore,
+        effect: 'idempotent',
+        approval: true,
+        execute(_input, ctx) {
+          attempts.push(ctx.attempt)
+          keys.push(ctx.idempotencyKey)
+          return 'done'
+        },
+      })
+      const first = await own.startWorker({ agents: [build(name, script, [loses(keys, failing)])] })
+      const session = own.pawl.session(undefined, { agent: name })
+      const run = await session.send('go')
+      await failing.pass()
+      await first.stop()
+      await own.startWorker({ agents: [build(name, script, [after])] })
+      const how = await run.settled({ timeout: 30_000 })
+      const made = keys.length
+      const [call] = how.status === 'waiting' ? how.pending : []
+      expect(call).toMatchObject({ reason: 'An earlier attempt of this call failed, and may have taken effect.' })
+      await session.approve(call?.callId ?? '', { digest: call?.digest ?? '' })
+      expect(await run.result({ timeout: 30_000 })).toMatchObject({ text: 'told: done' })
+      expect(attempts).toEqual([made + 1])
+      expect(new Set(keys).size).toBe(1)
+      expect(ofType(await eventsOf(session), 'tool_attempt_failed').map(({ error }) => error.attempt)).toEqual(
+        Array.from({ length: made }, (_, index) => index + 1),
+      )
     }))
 
   it(

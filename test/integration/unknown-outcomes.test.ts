@@ -43,6 +43,25 @@ describe('verify', () => {
     expect(entered()).toEqual(['wire a', 'verify a', 'verify a'])
   })
 
+  it('the attempt whose outcome is unknown is in SQL while verify is asked', async () => {
+    const asked = gate()
+    const { run, session } = await left({
+      model: once(['wire', 'a']),
+      verify: async (_input, { signal }) => {
+        await asked.pass(signal)
+        return { happened: true, result: 'found' }
+      },
+    })
+    await asked.reached
+    const failed = await until('its row is there', async () => {
+      const { items } = await here.pawl.errors({ session: session.id })
+      return items.length > 0 && items
+    })
+    expect(failed).toMatchObject([{ callId: 't_1_1_0', attempt: 1 }])
+    asked.open()
+    expect(await run.result(TIMEOUT)).toMatchObject({ run: 1 })
+  })
+
   it('verify that does not answer within its own timeout is called again', async () => {
     let asked = 0
     const { run, session, entered } = await left({

@@ -79,7 +79,7 @@ export async function eventsHeldBy(
   query: { after: number; maxBytes?: number },
 ): Promise<EventsPage | undefined> {
   try {
-    return await queryEvents(client, execution, query, QUERY_TIMEOUT_MS)
+    return await queryEvents(client, execution, { ...query, lasting: true }, QUERY_TIMEOUT_MS)
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return undefined
     const noWorker = isGrpcDeadlineError(error) || codeOf(error) === FAILED_PRECONDITION

@@ -114,7 +114,7 @@ async function queryPage(
   executionId: string | undefined,
   query: { after: number; maxBytes?: number },
 ): Promise<EventsPage> {
-  const page = await queryEvents(client, { sessionId, executionId }, query, QUERY_TIMEOUT_MS)
+  const page = await queryEvents(client, { sessionId, executionId }, { ...query, lasting: true }, QUERY_TIMEOUT_MS)
   if (!page) throw new NotOpenYet('the session is still loading')
   return page
 }

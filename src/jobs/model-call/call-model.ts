@@ -25,7 +25,7 @@ import { deadlineExceeded, modelStep } from './model-step.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { type Prompt, renderPrompt, withActiveTools, withVolatile } from './prompt.ts'
 import { hookRoom, type HookRunner } from '../run-hooks.ts'
-import { resolveCall } from '../tool-call/resolve.ts'
+import { pastOfCall, resolveCall } from '../tool-call/resolve.ts'
 import { askWithoutRefused } from './refused-content.ts'
 import { CompactionDue, sizing } from './request-size.ts'
 import { mayRide, rideReads, takesRides } from './riding-reads.ts'
@@ -186,13 +186,14 @@ async function resolveCalls(
   agent: Agent,
   answer: ModelAnswer,
   { run, turn }: CallModelInput,
-  { state: { keysOf, current, origin }, transcript: { keys: completed } }: FoldedSession,
+  view: FoldedSession,
   runner: HookRunner,
   earlierKeys: EarlierKeys,
 ) {
   const { ctx } = runner
   const { sessionId } = ctx
-  const earlier = origin && ((key: string) => earlierKeys(sessionId, key))
+  const { keysOf, current } = view.state
+  const past = pastOfCall(view, sessionId, earlierKeys)
   const cut = cutCall(answer)
   const asked = answer.content.flatMap((block) => (block.type === 'tool_use' ? [block] : []))
   const resolved = await Promise.all(
@@ -210,7 +211,7 @@ async function resolveCalls(
         ...defined({ keysOf }),
       }
       const { runs, input, verdict } = await runHooksOfCall(runner, agent, call, asked.length)
-      return { resolution: await resolveCall(agent, { ...call, input }, { completed, earlier, ctx, verdict }), input, runs }
+      return { resolution: await resolveCall(agent, { ...call, input }, { ...past, ctx, verdict }), input, runs }
     }),
   )
   return { requested: resolved, runs: resolved.flatMap(({ runs }) => runs) }

@@ -16,7 +16,7 @@ import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, withMismatchNote } from './output.ts'
 import { inputForModel, recordResult, type ResultStorage } from './record.ts'
 import { admitted } from './limits.ts'
-import { parseInput, resolveCall } from './resolve.ts'
+import { parseInput, pastOfCall, resolveCall } from './resolve.ts'
 import { type JobWithSlices, slicesIfReadable } from '../slices.ts'
 import { toolForCall, withToolsNow } from '../tools-now.ts'
 import { defined } from '../../session/defined.ts'
@@ -90,20 +90,28 @@ function callIdOfInput({ run, turn, resolution }: ToolCallInput): string {
   return callIdOf(run, turn, resolution.index, resolution.generation)
 }
 
-/** This build's resolution of the call, if it has the tool. */
+/**
+ * This build's resolution of the call, if it has the tool. It needs the session's past, because its key may differ, and an effect with that
+ * key may have completed.
+ */
 async function otherResolution(
   needs: JobNeeds,
-  { sessionId, slices }: JobWithSlices,
+  { sessionId, executionId, along, slices }: JobWithSlices,
   input: ExecuteToolInput,
 ): Promise<Partial<Pick<ExecuteToolResult & { kind: 'not_begun' }, 'resolution'>>> {
   const served = needs.agents.get(input.agent)
   const agent = served && (await withToolsNow(served, needs.logger))
   const { tool, index, generation } = input.resolution
   if (!agent?.tools.has(tool)) return {}
-  const { run, intent, turn, keysOf } = input
+  const { run, intent, turn, keysOf, epoch, watermark, origin } = input
+  const target = { sessionId, epoch, executionId, watermark, ...defined({ origin }) }
+  const past = await needs.views.view(target, along).catch((err: unknown) => {
+    needs.logger.debug({ session: sessionId, call: callIdOfInput(input), err }, 'the events for resolving a call cannot be read now')
+  })
+  if (!past) return {}
   const call = { sessionId, run, intent, turn, index, tool, input: input.input, ...defined({ generation, keysOf }) }
-  const resolution = await resolveCall(agent, call, { ctx: agentContext(needs, sessionId, input, slices) })
-  return { resolution }
+  const ctx = agentContext(needs, sessionId, input, slices)
+  return { resolution: await resolveCall(agent, call, { ...pastOfCall(past, sessionId, needs.earlierKeys), ctx }) }
 }
 
 async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job: JobWithSlices, notes: Notes): Promise<ExecuteToolResult> {

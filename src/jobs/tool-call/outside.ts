@@ -9,7 +9,7 @@ import { activeToolsNow, withActiveTools } from '../model-call/prompt.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem } from './output.ts'
 import { recordResult } from './record.ts'
-import { hasTool, parseInput, resolveCall } from './resolve.ts'
+import { hasTool, parseInput, pastOfCall, resolveCall } from './resolve.ts'
 import { hookRoom } from '../run-hooks.ts'
 import { readSlices } from '../slices.ts'
 import { toolNow, withToolsNow } from '../tools-now.ts'
@@ -39,16 +39,15 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
       ...defined({ generation, keysOf }),
     }
     const ctx = agentContext(needs, sessionId, input, slices)
-    const completed = transcript.keys
-    const earlier = state.origin && ((key: string) => needs.earlierKeys(sessionId, key))
+    const past = pastOfCall({ state, transcript }, sessionId, needs.earlierKeys)
     if (!input.asksHooks) {
       // The call may be invalid because its tool was not active.
       const active = withActiveTools(agent, await activeToolsNow(agent, { state }, ctx))
-      return { kind: 'resolved', resolution: await resolveCall(active, call, { completed, earlier, ctx }) }
+      return { kind: 'resolved', resolution: await resolveCall(active, call, { ...past, ctx }) }
     }
     const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, room: hookRoom(), signal: job.link.signal }
     const asked = await runHooksOfCall(runner, agent, call, 1)
-    const resolution = await resolveCall(agent, { ...call, input: asked.input }, { completed, earlier, ctx, verdict: asked.verdict })
+    const resolution = await resolveCall(agent, { ...call, input: asked.input }, { ...past, ctx, verdict: asked.verdict })
     return { kind: 'resolved', resolution, hooks: asked.runs, ...(asked.verdict.own !== undefined && { input: asked.input }) }
   } catch (error) {
     if (error instanceof StaleWatermark) return { kind: 'stale_watermark' }

@@ -3,7 +3,7 @@ import type { ToolCallInput } from '../../calls/activities.ts'
 import type { EarlierKeys } from '../../calls/reads.ts'
 import type { Agent } from '../../agent/agent.ts'
 import { builtInNames, builtInOf } from '../../agent/built-in-tools.ts'
-import { idempotencyKeyOf, inputDigestOf } from '../../agent/keys.ts'
+import { idempotencyKeyOf, InvalidKey, inputDigestOf } from '../../agent/keys.ts'
 import { DEFAULT_APPROVAL_MS } from '../../agent/define-tool.ts'
 import { check } from '../../agent/schema.ts'
 import type { AgentContext, ApprovalContext, ApprovalNeed, Tool, ToolApproval } from '../../agent/tool.ts'
@@ -19,6 +19,8 @@ import { resolveOutput } from '../model-call/run-output.ts'
 import { whyUnknown } from '../tools-now.ts'
 import { beginningOf } from '../../session/beginning.ts'
 import { approvalFailed } from '../../session/failed-checks.ts'
+import { type CallIntent, sameIntentIn } from '../../session/transcript/unknown-calls.ts'
+import type { FoldedSession } from '../session-views.ts'
 
 /** Maximum bytes of JSON of each text in a resolution: the resolutions of all calls of an answer must fit into one activity's result. */
 const MAX_TEXT_BYTES = 2_000
@@ -44,11 +46,30 @@ export interface HookVerdict {
   ask?: string
 }
 
-export interface ResolutionInputs {
+/** What a session has done before a call. */
+export interface PastOfCall {
   /** By key: the call that completed with this key. */
   completed?: ReadonlyMap<string, string>
+  /** The unknown calls that the session's state has no room for; the workflow knows the others. */
+  lost?: ReadonlyMap<string, CallIntent>
   /** Finds keys of a part of the session that was pruned; absent if nothing was pruned. */
   earlier?: ((key: string) => ReturnType<EarlierKeys>) | undefined
+}
+
+/** What the session has done, as a call's resolution needs it. */
+export function pastOfCall(
+  { state, transcript }: Pick<FoldedSession, 'state' | 'transcript'>,
+  sessionId: string,
+  earlierKeys: EarlierKeys,
+): PastOfCall {
+  return {
+    completed: transcript.keys,
+    lost: new Map([...transcript.lost.unknown].filter(([callId]) => !Object.hasOwn(state.unknown, callId))),
+    earlier: state.origin && ((key) => earlierKeys(sessionId, key)),
+  }
+}
+
+export interface ResolutionInputs extends PastOfCall {
   /** The context for the tool's `approval`. */
   ctx: AgentContext
   verdict?: HookVerdict
@@ -61,7 +82,7 @@ export function hasTool(agent: Agent, name: string): boolean {
 
 /** Resolves a call: decides its effect, key, timeouts and approval, or why it cannot run. */
 export async function resolveCall(agent: Agent, call: RequestedCall, options: ResolutionInputs): Promise<Resolution> {
-  const { completed, ctx, verdict = {} } = options
+  const { completed, lost, ctx, verdict = {} } = options
   const { index, input: rawInput } = call
   const tool = agent.tools.get(call.tool)
   const inputDigest = inputDigestOf(call.tool, rawInput)
@@ -110,10 +131,15 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
   try {
     key = idempotencyKeyOf(tool, { ...call, rawInput, input: parsed.input })
     if (jsonBytes(key) > MAX_TEXT_BYTES)
-      throw new RangeError(`The key has ${numberText(jsonBytes(key))} bytes of JSON, and the limit is ${numberText(MAX_TEXT_BYTES)}.`)
+      throw new InvalidKey(`The key has ${numberText(jsonBytes(key))} bytes of JSON, and the limit is ${numberText(MAX_TEXT_BYTES)}.`)
   } catch (error) {
-    logThrown(callCtx, tool, 'idempotency function', error)
     const reason = error instanceof Error ? error.message : String(error)
+    if (error instanceof InvalidKey)
+      callCtx.log.warn(
+        { call: callCtx.callId, tool: tool.name, reason },
+        "the tool's idempotency function returned a key that cannot be used",
+      )
+    else logThrown(callCtx, tool, 'idempotency function', error)
     return {
       ...known,
       invalid: {
@@ -123,8 +149,13 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
     }
   }
   const replayOf = key === undefined ? undefined : completed?.get(key)
+  const before = key === undefined || replayOf !== undefined || !lost ? undefined : sameIntentIn(lost, { key, inputDigest, ...own })
+  if (before !== undefined) return { ...known, invalid: { code: 'outcome_unknown', message: unknownBefore(before) } }
   const earlier = key === undefined || replayOf !== undefined ? undefined : await options.earlier?.(key)
-  if (earlier?.outcome === 'unknown') return { ...known, invalid: { code: 'outcome_unknown', message: unknownBefore(earlier.callId) } }
+  if (earlier?.outcome === 'unknown') {
+    const message = unknownBefore(earlier.callId, ', and its record was pruned')
+    return { ...known, invalid: { code: 'outcome_unknown', message } }
+  }
   const approval = await approvalOf(tool, await untouched(tool, rawInput, parsed.input), callCtx, verdict.ask)
   if (approval && 'deny' in approval) return { ...known, invalid: { code: 'denied', message: denialOf(approval.deny) } }
   return { ...known, ...defined({ key, replayOf: replayOf ?? earlier?.callId }), ...(approval && { approval }) }
@@ -148,8 +179,8 @@ async function outputOf(
   return invalid ? { invalid: { ...invalid, message: cutText(invalid.message, MAX_TEXT_BYTES) } } : resolved
 }
 
-function unknownBefore(callId: string): string {
-  return `The same call was made before, as ${callId}. It may have taken effect: its outcome was never found out, and its record was pruned. It was not executed again. Tell the user, and do not repeat it.`
+function unknownBefore(callId: string, more = ''): string {
+  return `The same call was made before, as ${callId}. It may have taken effect: its outcome was never found out${more}. It was not executed again. Tell the user, and do not repeat it.`
 }
 
 function denialOf(reason: string): string {

@@ -160,6 +160,7 @@ const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf
     updateCall(state, event, (call) => {
       call.input ??= event.input
       if (event.resolution) call.resolution = event.resolution
+      if (event.attempts !== undefined) call.attempts = event.attempts
     })
     settleStatus(state)
   },

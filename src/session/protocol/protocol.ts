@@ -43,6 +43,10 @@ export const UPDATES = {
   unpause: 'unpause',
   raise: 'raise',
 } as const
+/** The updates that only delay a run. */
+export const PAUSES: readonly string[] = [UPDATES.pause, UPDATES.unpause]
+/** The updates that decide about a call. */
+export const DECISIONS: readonly string[] = [UPDATES.approve, UPDATES.deny, UPDATES.answer, UPDATES.resolve]
 
 /** The workflow id of a session. */
 export function workflowIdOf(sessionId: string): string {
@@ -284,6 +288,8 @@ export interface EventsQuery {
   after?: number
   /** Approximate maximum bytes of JSON; at least one event is returned. Default 1,000,000. */
   maxBytes?: number
+  /** Leaves out the events of a closed session that may stay closed: they would never be stored. Default: workers see them. */
+  lasting?: true
 }
 
 /** The answer of the query `events`: the events of this execution. */

@@ -59,9 +59,14 @@ function skipped(place: Place, call: CallState, { by, reason }: Decider): EventB
     const said = defined({ decidedBy: by, note: reason })
     events.push({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'skip', ...said })
   }
-  const message = `${WHY_SKIPPED[status] ?? 'This call was not run: a person decided to skip it.'}${reason === undefined ? '' : ` Reason: ${reason}`}`
+  const mayHaveBegun = attempt > 0 && status === 'awaiting_approval' && resolution.effect === 'idempotent'
+  const why = mayHaveBegun ? `A person decided to skip this call. ${BEGUN_BEFORE}` : WHY_SKIPPED[status]
+  const message = `${why ?? 'This call was not run: a person decided to skip it.'}${reason === undefined ? '' : ` Reason: ${reason}`}`
   return [...events, { type: 'tool_failed', ...where, attempt, code: 'skipped', message }]
 }
+
+/** What the model is told about an `idempotent` call that was attempted, and that a person then did not want. */
+export const BEGUN_BEFORE = 'It was not executed again, but it may have taken effect in an earlier attempt.'
 
 const WHY_SKIPPED: Partial<Record<CallState['status'], string>> = {
   failed: 'This call failed, and a person decided to skip it instead of repeating it.',

@@ -19,11 +19,13 @@ import {
   withAnswers,
   fromSystem,
 } from './transcript.ts'
+import { noteUnknown } from './unknown-calls.ts'
 import { reopenTurn, restartNewestRun, removeAnswers, rollBack, becomeFork } from './going-back.ts'
 
 /** Adds one event to the transcript, in place. */
 export function addToTranscript(transcript: Transcript, event: SessionEvent): void {
   noteEffect(transcript.effects, event)
+  noteUnknown(transcript.lost, event)
   const before = 'callId' in event && event.callId !== undefined ? transcript.calls.get(event.callId)?.status : undefined
   // The results of abandoned calls depend on how far the calls had got.
   const abandons = abandonsCalls(event)

@@ -5,6 +5,7 @@ import { noteOn } from './recovery-note.ts'
 import type { EventOf } from '../events.ts'
 import { requestIdOf } from '../ids.ts'
 import { hasEnded, madeAgain } from '../past/call-status.ts'
+import { noUnknownCalls } from './unknown-calls.ts'
 import type { Cut } from '../past/cut.ts'
 import {
   type Transcript,
@@ -131,7 +132,10 @@ export function rollBack(
 function forgetKeys(transcript: Transcript, seq: number): void {
   const forgotten = new Set(effectsAbove(transcript.effects, seq).map(({ callId }) => callId))
   for (const [key, callId] of transcript.keys) if (forgotten.has(callId)) transcript.keys.delete(key)
-  for (const callId of forgotten) transcript.completed.delete(callId)
+  for (const callId of forgotten) {
+    transcript.completed.delete(callId)
+    transcript.lost.unknown.delete(callId)
+  }
   transcript.notes = transcript.notes.filter(({ outcome }) => outcome === undefined || !forgotten.has(outcome.callId))
   forgetEffects(transcript.effects, seq)
 }
@@ -145,4 +149,5 @@ export function becomeFork(transcript: Transcript, { keys }: EventOf<'forked'>):
   transcript.pendingKeys.clear()
   transcript.completed.clear()
   transcript.effects = noEffects()
+  transcript.lost = noUnknownCalls()
 }

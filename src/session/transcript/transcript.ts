@@ -10,6 +10,7 @@ import type { JsonObject } from '../json.ts'
 import { abandonedAs, type TurnCalls } from '../past/call-status.ts'
 import type { ReplacedContent } from './replaced.ts'
 import { type ToolResult, resultBlock } from './results.ts'
+import { noUnknownCalls, type UnknownCalls } from './unknown-calls.ts'
 
 /** The result that the model sees for a call that had not begun when its run was stopped. */
 const NEVER_RAN = 'This call was not run: the run was stopped first.'
@@ -41,6 +42,8 @@ export interface Transcript {
   /** The newest run: where it begins in `messages`, the messages that it accepted, and the metadata for its code. */
   newestRun: NewestRunSoFar
   effects: Effects
+  /** Calls whose outcome is unknown. */
+  lost: UnknownCalls
   /** `seq` of the newest recovery; 0 if there was none. */
   recoveredAt: number
   /** Answers that a provider refused to complete. The model does not see them. */
@@ -129,6 +132,7 @@ export function emptyTranscript(): Transcript {
     pendingKeys: new Map(),
     newestRun: { run: 0, seq: 0, from: 0, took: new Map(), opener: '', metadata: {} },
     effects: noEffects(),
+    lost: noUnknownCalls(),
     recoveredAt: 0,
     refused: new WeakSet(),
     notes: [],

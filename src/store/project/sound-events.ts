@@ -68,7 +68,7 @@ const FAILED_ATTEMPT = record({
   worker: optional(text),
   model: optional(text),
   provider: optional(text),
-  unexpected: optional(flag),
+  unexpected: optional(text),
 })
 const STEP = { id: text, title: text, postconditions: optional(text) }
 const PLAN = record({ version: count, objective: text, steps: list(record({ ...STEP, status: text, evidence: optional(text) })) })
@@ -196,6 +196,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     input: json,
     inputDigest: text,
     resolution: optional(RESOLUTION),
+    attempts: optional(count),
   },
   tool_attempt_failed: { ...CALL, error: FAILED_ATTEMPT },
   tool_completed: {

@@ -14,7 +14,15 @@ import { sendingLogger } from '../../log/sending-logger.ts'
 import { openLogger } from '../../log/logger.ts'
 import { nameOfSubject, type Ticket } from '../../calls/jobs.ts'
 import type { HeldCall, ProcessDeath } from '../options.ts'
-import type { FromExecutor, FromOrchestrator, OrchestratorOptions, SpareOptions, ToExecutor, ToOrchestrator } from '../protocol.ts'
+import type {
+  ExitedExecutor,
+  FromExecutor,
+  FromOrchestrator,
+  OrchestratorOptions,
+  SpareOptions,
+  ToExecutor,
+  ToOrchestrator,
+} from '../protocol.ts'
 import { cachedReporter } from './cached-reports.ts'
 import { type Orchestrator, prepareOrchestrator } from './orchestrator.ts'
 import { prepareWorkers, type TemporalWorker } from './temporal/workers.ts'
@@ -93,11 +101,16 @@ async function main(options: OrchestratorOptions, prepared: Promise<void> | unde
   post({ type: 'connected' })
   const clock = startRecoveryClock((event) => post({ type: 'event', event }))
   const exits = new Map<number, ProcessDeath>()
-  /** Pids of dead executors, by executor number. */
-  const gone = new Map(options.exited.map(({ executor, pid }) => [executor, pid]))
+  /** Dead executors by number. */
+  const gone = new Map(options.exited.map((one) => [one.executor, one]))
   const reportDeath = (id: number, calls: HeldCall[]): void => {
     const exit = exits.get(id)
     if (exit && exits.delete(id)) post({ type: 'event', event: { event: 'worker_died', ...exit, calls } })
+  }
+  /** `isKnown`: whether the executor had connected, so that its attempts end with it. */
+  const noteExit = ({ executor, pid }: ExitedExecutor, isKnown: boolean): void => {
+    gone.set(executor, { executor, pid, ...(!isKnown && options.executors.includes(executor) && { isUnseen: true as const }) })
+    if (!isKnown) reportDeath(executor, [])
   }
   let worker: TemporalWorker | undefined
   let isStopping = false
@@ -135,12 +148,11 @@ async function main(options: OrchestratorOptions, prepared: Promise<void> | unde
   receive((message) => {
     switch (message.type) {
       case 'executor_exited':
-        gone.set(message.executor, message.pid)
         exits.set(message.executor, exitOf(message))
-        if (!orchestrator.pool.exited(message.executor)) reportDeath(message.executor, [])
+        noteExit(message, orchestrator.pool.exited(message.executor))
         return
       case 'exited':
-        for (const { executor, pid } of message.exited) gone.set(executor, pid)
+        for (const one of message.exited) gone.set(one.executor, one)
         return
       case 'retire':
         for (const executor of message.executors) orchestrator.pool.retire(executor)
@@ -173,7 +185,7 @@ async function main(options: OrchestratorOptions, prepared: Promise<void> | unde
 async function takeOver(
   { client, pool, hasAdopted }: Orchestrator,
   { cached, executors, predecessors, worker }: OrchestratorOptions,
-  gone: ReadonlyMap<number, number>,
+  gone: ReadonlyMap<number, ExitedExecutor>,
   logger: Logger,
 ): Promise<void> {
   void concurrently(cached, AT_ONCE, (execution) => resetStickiness(client, execution, logger))
@@ -184,7 +196,18 @@ async function takeOver(
     await sleep(LOOK_EVERY_MS)
   }
   await concurrently(cached, AT_ONCE, (execution) =>
-    releaseOrphans(client, execution, { worker, predecessors, exited: [...gone.values()], isHeld: hasAdopted }, logger),
+    releaseOrphans(
+      client,
+      execution,
+      {
+        worker,
+        predecessors,
+        exited: [...gone.values()].map(({ pid }) => pid),
+        mayHaveHeld: [...gone.values()].some(({ isUnseen }) => isUnseen),
+        isHeld: hasAdopted,
+      },
+      logger,
+    ),
   )
 }
 

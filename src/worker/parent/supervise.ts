@@ -16,10 +16,13 @@ import { type TelemetrySettings, telemetrySettings } from '../telemetry-settings
 import { checkSupervise, type CheckedSuperviseOptions } from '../check-options.ts'
 import { type Executors, keepExecutors } from './executors.ts'
 import { type KeptOrchestrator, keepOrchestrator } from './orchestrator.ts'
+import { steadyNow } from '../steady-clock.ts'
 import { defined } from '../../session/defined.ts'
 
 /** How long draining may take before all processes are killed; their calls are resumed elsewhere. */
 const DRAIN_MS = 60_000
+/** An orchestrator that lives for longer than this after an executor's death has ended the attempts of that executor. */
+const UNSEEN_MS = 1_000
 /** How many dead executors are remembered. */
 const MAX_EXITED = 100
 
@@ -63,7 +66,12 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
   const finished = withResolvers<void>()
   let isStopping = false
   /** Kept for the next orchestrator, because an orchestrator that is dying or starting may not have been notified of these deaths. */
-  const exited: ExitedExecutor[] = []
+  const exited: (Omit<ExitedExecutor, 'isUnseen'> & { at: number })[] = []
+  let isServed = false
+  /** The newest orchestrator that has served did not see the deaths since then. */
+  let unseenSince = Number.POSITIVE_INFINITY
+  const exitedSoFar = (): ExitedExecutor[] =>
+    exited.map(({ at, ...one }) => ({ ...one, ...(at >= unseenSince && { isUnseen: true as const }) }))
   const executors: Executors = keepExecutors({
     module: options.module,
     count: options.processes,
@@ -76,7 +84,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     onStarted: (pid) => notify({ event: 'worker_started', pid }),
     onExit({ id, ...exit }) {
       const { pid } = exit
-      exited.push({ executor: id, pid })
+      exited.push({ executor: id, pid, at: steadyNow() })
       if (exited.length > MAX_EXITED) exited.shift()
       if (orchestrator.isListening()) orchestrator.tell({ type: 'executor_exited', executor: id, ...exit })
       if (isStopping || !orchestrator.isListening()) notify({ event: 'worker_died', ...exit, at: Date.now(), calls: [] })
@@ -98,7 +106,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       processes: options.processes,
       healAfterMs: options.healAfterMs,
       executors: executors.holders(),
-      exited,
+      exited: exitedSoFar(),
       log: logOptions,
       ...defined({ taskQueue: options.taskQueue, dataConverter: options.dataConverter, interceptors: options.interceptors, telemetry }),
     }),
@@ -108,10 +116,13 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
     },
     onMessage: receive,
     onListening(path) {
-      orchestrator.tell({ type: 'exited', exited })
+      orchestrator.tell({ type: 'exited', exited: exitedSoFar() })
       executors.connectTo(path)
     },
     onExit(exit) {
+      // One that dies before it serves has not taken over what the one before it left.
+      if (isServed) unseenSince = steadyNow() - UNSEEN_MS
+      isServed = false
       startup.orchestratorDied()
       notify({ event: 'orchestrator_died', ...exit })
       if (isStopping) executors.shutdown('released')
@@ -124,6 +135,7 @@ function startSupervision(given: Supervision): Supervisor & { connected: Promise
       case 'connected':
         return startup.connected()
       case 'serving':
+        isServed = true
         notify({ event: 'orchestrator_ready', pid })
         return startup.serving()
       case 'failed':

@@ -6,7 +6,7 @@ import type { HookOutcome } from '../../session/hooks/hooks.ts'
 import { turnOf } from '../../session/ids.ts'
 import { isObject, isTooDeep, type Json, jsonBytes } from '../../session/json.ts'
 import { type AnswerRequest, type ApproveRequest, type DenyRequest, type ResolveRequest } from '../../session/protocol/protocol.ts'
-import { inPlaceOf } from '../../session/recovery/redo.ts'
+import { BEGUN_BEFORE, inPlaceOf } from '../../session/recovery/redo.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { patched } from '@temporalio/workflow'
@@ -35,7 +35,8 @@ export function askFor({ journal, flushing }: Session, asked: readonly { call: C
     const where = whereOf(run, call)
     if (status === 'requested') issue(journal, { ...where, input, resolution })
     if (need === 'approval' && resolution.approval) {
-      const { reason, expiresMs, onExpiry } = resolution.approval
+      const { expiresMs, onExpiry } = resolution.approval
+      const reason = begunBefore(call) ? [resolution.approval.reason, ATTEMPTED].filter(Boolean).join(' ') : resolution.approval.reason
       const about = { digest: resolution.inputDigest, expiresAt: Date.now() + expiresMs, onExpiry, ...defined({ reason }) }
       journal.append({ type: 'approval_requested', ...where, ...about })
     } else {
@@ -45,6 +46,9 @@ export function askFor({ journal, flushing }: Session, asked: readonly { call: C
   }
   flushing.nudge()
 }
+
+/** What whoever approves a call must know if it was attempted before. */
+const ATTEMPTED = 'An earlier attempt of this call failed, and may have taken effect.'
 
 /** No answer came in time. */
 export function expire(session: Session, call: CallState): void {
@@ -58,14 +62,21 @@ export function expire(session: Session, call: CallState): void {
     return
   }
   const { digest = '', onExpiry } = call.asked ?? {}
-  const message = 'The call was not approved in time; it was not executed.'
+  const begun = begunBefore(call)
+  const message = begun ? `The call was not approved in time. ${begun.message}` : 'The call was not approved in time; it was not executed.'
   journal.append({ type: 'approval_decided', ...where, digest, approved: false, expired: true })
-  journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'approval_expired', message })
+  journal.append({ type: 'tool_failed', ...where, attempt: begun?.attempt ?? 0, code: 'approval_expired', message })
   if (onExpiry === 'error')
     failRun(session, run.run, {
       code: 'approval_expired',
       reason: `The call ${call.callId} of "${call.resolution.tool}" was not approved in time.`,
     })
+}
+
+/** What is known of an `idempotent` call that was attempted before another build required its approval; undefined if it never began. */
+function begunBefore({ attempts = 0, resolution }: CallState): { attempt: number; message: string } | undefined {
+  if (attempts === 0 || resolution.effect !== 'idempotent' || !patched('denied-after-attempts')) return undefined
+  return { attempt: attempts, message: BEGUN_BEFORE }
 }
 
 /**
@@ -139,8 +150,10 @@ export function deny(session: Session, request: DenyRequest): void {
   const where = whereOf(run, call)
   const why = textOf(request, 'reason')
   journal.append({ type: 'approval_decided', ...where, digest, approved: false, ...said(request), ...why })
-  const message = `This call was not approved and was not executed.${why.reason === undefined ? '' : ` Reason: ${why.reason}`}`
-  journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'denied', message })
+  const begun = begunBefore(call)
+  const what = begun ? `This call was not approved. ${begun.message}` : 'This call was not approved and was not executed.'
+  const message = `${what}${why.reason === undefined ? '' : ` Reason: ${why.reason}`}`
+  journal.append({ type: 'tool_failed', ...where, attempt: begun?.attempt ?? 0, code: 'denied', message })
   session.flushing.nudge()
 }
 
@@ -156,7 +169,10 @@ export function checkResolveRequest(session: Session | undefined, request: Resol
   const { state } = session.journal
   if (!unknownOf(state, callId)) {
     if (!mayExist(state, callId)) refuseNoCall('The session', callId)
-    refuse('not_unknown', `The outcome of ${nameOf(callId)} is known, so there is nothing to resolve.`)
+    refuse(
+      'not_unknown',
+      `The outcome of ${nameOf(callId)} is known, or too many calls have become unknown since: there is nothing to resolve.`,
+    )
   }
   const waits = state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution')
   if (!waits && (resolution === 'retry' || resolution === 'skip')) {

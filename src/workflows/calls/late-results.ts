@@ -1,10 +1,11 @@
 // Results of `external` calls that arrive after their attempts were abandoned. If the body returned its result after a server outage,
 // neither `verify` nor a person has to determine the outcome.
-import { condition } from '@temporalio/workflow'
+import { condition, patched } from '@temporalio/workflow'
 import { areCustomEvents } from '../../session/hooks/custom-events.ts'
 import { isTooDeep } from '../../session/json.ts'
 import type { LateResultSignal } from '../../session/protocol/protocol.ts'
 import { areSpendNotes } from '../../session/spending/spend-notes.ts'
+import type { Inheritance } from '../inherited.ts'
 import { recorded, recordReports } from '../recorded.ts'
 import type { Journal } from '../journal.ts'
 import { hasEnded } from '../../session/past/call-status.ts'
@@ -17,8 +18,11 @@ export interface LateResults {
   of(callId: string, waitMs: number): Promise<LateResultSignal | undefined>
 }
 
-/** `hasCaughtUp`: whether the session knows all calls that an earlier execution had made. */
-export function startLateResults(hasCaughtUp: () => boolean): LateResults {
+/**
+ * `hasCaughtUp`: whether the session knows all calls that an earlier execution had made. `inherited`: the answers to them. A call that is lost
+ * there gets its result there: what is inherited outlives a pause, an interrupt and the execution.
+ */
+export function startLateResults(hasCaughtUp: () => boolean, inherited: Pick<Inheritance, 'isLost' | 'complete'>): LateResults {
   const arrived = new Map<string, LateResultSignal>()
   const isExpected = (call: CallState): boolean => {
     if (call.resolution.effect !== 'external') return false
@@ -32,6 +36,7 @@ export function startLateResults(hasCaughtUp: () => boolean): LateResults {
       const { current, unknown } = journal.state
       const call = current?.calls.find((one) => one.callId === callId)
       if (unknown[callId]) resolveLate(raw, journal)
+      else if (call && isExpected(call) && inherited.isLost(callId) && patched('late-result-inherited')) inherited.complete(raw)
       else if (call ? isExpected(call) : !hasCaughtUp()) arrived.set(callId, raw)
     },
     async of(callId, waitMs) {

@@ -43,6 +43,9 @@ export async function runToolCall(needs: CallNeeds, requested: CallState, ridden
     noAttempts({ attempts: requested.attempts }),
   )
   const mayHaveBegun = (): boolean => isContinued || attempts.used.attempts > 0
+  /** How many attempts were made before another build resolved the call again: one that no event counts may have been an `idempotent` one. */
+  const attemptsBefore = (effect: Resolution['effect']): number =>
+    Math.max(attempts.used.attempts, isContinued && effect === 'idempotent' ? 1 : 0)
   let call: WorkflowCall = { ...where, input, resolution }
   let first = ridden
   if (requested.status === 'requested') issue(journal, call)
@@ -59,7 +62,7 @@ export async function runToolCall(needs: CallNeeds, requested: CallState, ridden
     call = { ...call, resolution: inPlaceOf(resolution, newResolution) }
     // The key finds what an earlier attempt may have done, although this build would choose another one.
     if (isCareful && key !== undefined && call.resolution.key !== undefined) call.resolution = { ...call.resolution, key }
-    issue(journal, call, call.resolution)
+    issue(journal, call, call.resolution, attemptsBefore(effect))
     // The call was safe to repeat with its key, but no longer is, and it may have taken effect in an earlier attempt. No approval and no
     // client's answer may lead to it before that is known.
     if (isStricter && isCareful && (await settleUnknown(needs, call, attempts.used.attempts, aliveMs)) === 'settled') return
@@ -71,8 +74,8 @@ export async function runToolCall(needs: CallNeeds, requested: CallState, ridden
   }
 }
 
-/** Records that the call is about to be dispatched or answered without running. */
-export function issue(journal: Journal, call: WorkflowCall, newResolution?: Resolution): void {
+/** Records that the call is about to be dispatched or answered without running. `attempts`: how many were made before. */
+export function issue(journal: Journal, call: WorkflowCall, newResolution?: Resolution, attempts = 0): void {
   const { tool, effect, inputDigest, index, key } = call.resolution
   const { input } = call
   journal.append({
@@ -85,6 +88,7 @@ export function issue(journal: Journal, call: WorkflowCall, newResolution?: Reso
     ...(key && { key }),
     input,
     ...(newResolution && { resolution: newResolution }),
+    ...(attempts > 0 && patched('issued-after-attempts') && { attempts }),
   })
 }
 

@@ -1,5 +1,5 @@
 // Calls whose outcome is unknown: calls `verify` once the attempt is dead, and records the outcome.
-import { CancellationScope, condition } from '@temporalio/workflow'
+import { CancellationScope, condition, patched } from '@temporalio/workflow'
 import type { VerifyToolResult } from '../../calls/activities.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
 import { SETTLE_AFTER_MS } from '../../session/call-facts.ts'
@@ -26,6 +26,8 @@ export async function settleUnknown(
 ): Promise<'settled' | 'did_not_happen'> {
   const { journal } = needs
   const where = whereOf(call)
+  // The attempt has failed, and what follows may wait for as long as the tool may take.
+  if (patched('flush-before-settling')) needs.flushing.nudge()
   // Even an interrupted run records the outcome of the calls that it had begun.
   return CancellationScope.nonCancellable(async () => {
     const verdict = (await ownResult(needs, call, aliveMs, MAY_LIVE)) ?? (await settled(needs, call, attempt))

@@ -1,8 +1,8 @@
 // Requests that an earlier execution received and that, according to the store, it did not carry out. This execution carries them out once,
 // in their order, before the requests that it received itself.
-import { allHandlersFinished, ApplicationFailure, condition, currentUpdateInfo } from '@temporalio/workflow'
+import { allHandlersFinished, ApplicationFailure, condition, currentUpdateInfo, patched } from '@temporalio/workflow'
 import type { PriorRequest } from '../../calls/activities.ts'
-import { type RaiseRequest, refusalIn, type RollbackRequest, SIGNALS, UPDATES } from '../../session/protocol/protocol.ts'
+import { DECISIONS, PAUSES, type RaiseRequest, refusalIn, type RollbackRequest, SIGNALS, UPDATES } from '../../session/protocol/protocol.ts'
 import { requestOf, targetIn } from '../../session/protocol/requests.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import type { SessionState } from '../../session/state.ts'
@@ -25,7 +25,7 @@ interface PriorUpdate {
 }
 
 /** Updates that need no run. They keep a run from starting, or concern the session as it is. */
-const OF_SESSION: readonly string[] = [UPDATES.pause, UPDATES.unpause, UPDATES.checkpoint]
+const OF_SESSION: readonly string[] = [...PAUSES, UPDATES.checkpoint]
 
 // Each workflow has its own instance of this module.
 const outcomes = new Map<string, Promise<unknown>>()
@@ -88,9 +88,11 @@ async function carryOutUpdate(session: Session, updates: Updates, update: PriorU
   const { journal, flushing } = session
   const { one, receivedAt } = update
   const { id, name, details } = one
-  if (!isDue(session, update, later)) {
-    session.catchesUp = { isHeld: false, takesUpTo: receivedAt }
-    await condition(() => journal.hasEnded || isDue(session, update, later))
+  const comesFirst = (): boolean => isDue(session, update, later)
+  if (!comesFirst()) {
+    const onlyDelays = PAUSES.includes(name) && later.every(keepsRuns) && patched('passed-on-pause')
+    session.catchesUp = onlyDelays ? { isHeld: false, takesUpTo: beforeNext(later), comesFirst } : { isHeld: false, takesUpTo: receivedAt }
+    await condition(() => journal.hasEnded || comesFirst())
     session.catchesUp = { isHeld: true }
   }
   const record = (refused: { code?: string; reason?: string }): void => {
@@ -107,6 +109,14 @@ async function carryOutUpdate(session: Session, updates: Updates, update: PriorU
     record({ code: cutText(code, TEXT_BYTES.code), reason: cutText(refusalIn(error as Error), TEXT_BYTES.reason) })
     throw error
   }
+}
+
+/** Whether the update changes no run, so that a pause before it must not wait for one. */
+const keepsRuns = ({ one: { name } }: PriorUpdate): boolean => [...PAUSES, ...DECISIONS, UPDATES.resume].includes(name)
+
+/** The newest event before the first update that is not about a pause. */
+function beforeNext(later: readonly PriorUpdate[]): number {
+  return later.find(({ one }) => !PAUSES.includes(one.name))?.receivedAt ?? Number.POSITIVE_INFINITY
 }
 
 /**

@@ -148,6 +148,21 @@ describe('the input of a tool', () => {
   })
 })
 
+it.each([
+  ['too long', () => 'x'.repeat(1_001)],
+  ['too long as JSON', () => '€'.repeat(900)],
+  ['empty', () => ''],
+])('a key that is %s is logged as one that cannot be used, not as an exception of the tool’s function', async (_, idempotency) => {
+  const put = defineTool({ ...common, name: 'put', effect: 'idempotent', input: z.object({}), idempotency })
+  const keyed = defineAgent({ name: 'a', instructions: '', model: scripted(() => ''), tools: [put] })
+  warn.mockClear()
+  const { invalid } = await resolveCall(keyed, { sessionId: 's', run: 1, intent: 1, turn: 2, index: 0, tool: 'put', input: {} }, { ctx })
+  expect(invalid).toMatchObject({ code: 'invalid_idempotency_key' })
+  expect(warn.mock.calls).toEqual([
+    [{ call: 't_1_2_0', tool: 'put', reason: expect.any(String) }, "the tool's idempotency function returned a key that cannot be used"],
+  ])
+})
+
 describe('whether a call needs approval', () => {
   const asking = (approval: NonNullable<Parameters<typeof defineTool>[0]['approval']>) =>
     resolveCall(

@@ -1,14 +1,18 @@
 // The transcript: what the model receives of each event.
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { AssistantBlock } from '../../../src/session/content.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, EventOf, SessionEvent } from '../../../src/session/events.ts'
 import type { Resolution } from '../../../src/session/call-facts.ts'
 import type { Json } from '../../../src/session/json.ts'
+import { fold } from '../../../src/session/fold/fold.ts'
 import { messagesFor } from '../../../src/session/transcript/model-messages.ts'
 import { addToTranscript } from '../../../src/session/transcript/adding.ts'
 import { emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
 import { resultText, withCallIds } from '../../../src/session/transcript/results.ts'
+import { size } from '../../support/sizes.ts'
+import { eventfulSessions } from './sound-session.ts'
 
 function transcriptOf(...bodies: EventBody[]): Transcript {
   const transcript = emptyTranscript()
@@ -406,4 +410,17 @@ describe('a result', () => {
   ])('a result that is %s goes to the model as JSON', (_, value) => {
     expect(resultText(value)).toBe(JSON.stringify(value))
   })
+})
+
+it('a transcript knows the calls whose outcome is unknown that the state knows', () => {
+  fc.assert(
+    fc.property(eventfulSessions, ({ events }) => {
+      const transcript = emptyTranscript()
+      for (const event of events) addToTranscript(transcript, event)
+      const known = Object.keys(fold(undefined, events)?.unknown ?? {})
+      const { unknown } = transcript.lost
+      expect([...unknown.keys()].slice(-known.length || unknown.size)).toEqual(known)
+    }),
+    { numRuns: size(80, 400) },
+  )
 })

@@ -29,6 +29,7 @@ describe('a sound event', () => {
     const call = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'x' }
     const error = { attempt: 1, class: 'Error', message: 'no', retryable: true, nextDelayMs: 500.4 }
     expect(of({ type: 'tool_attempt_failed', ...call, error }).adjusted).toEqual([])
+    expect(of({ type: 'model_attempt_failed', run: 1, turn: 1, error: { ...error, unexpected: 'a1b2' } }).adjusted).toEqual([])
     expect(of({ type: 'answer_requested', ...call, expiresAt: 1_000.5 }).adjusted).toEqual([])
     for (const value of [null, 1.5, 'x', [], {}]) {
       expect(of({ type: 'tool_completed', ...call, attempt: 1, value }).adjusted).toEqual([])

@@ -77,6 +77,37 @@ describe('an executor that dies', () => {
   })
 })
 
+it('an answer that a repeated attempt uses is paid for once: no cost is assumed for the attempt that received it', async () => {
+  const { pool, executor } = startCrew()
+  const one = await executor(1)
+  void pool.dispatch(call())
+  await settled()
+  const job = await reserves(one)
+  const final = { content: [{ type: 'text', text: 'done' }], stopReason: 'end_turn', usage: {}, model: 'm' }
+  await one.answer(job, { kind: 'completed', attempt: 1, ...final, calls: [] })
+  // The server did not receive it, and repeats the call.
+  const lost = {
+    attempt: 1,
+    class: 'HeartbeatTimeout',
+    message: 'lost',
+    retryable: true,
+    spent: { tokens: 1_100, usd: 1.1, assumed: true },
+  }
+  const again = order('model:1:1', { kind: 'callModel', attempt: 2 })
+  const failed = [lost] as (typeof again)['attempt']['failed']
+  void pool.dispatch({
+    ...again,
+    attempt: { ...again.attempt, failed },
+    ticket: { ...again.ticket, report: { ...again.ticket.report, failed } },
+  })
+  await settled()
+  const { spent: _, ...unpaid } = lost
+  expect(one.received.at(-1)).toMatchObject({ type: 'job', order: { answer: final, attempt: { number: 2 } } })
+  const given = one.received.at(-1)
+  const { attempt, ticket } = given?.type === 'job' ? given.order : expect.fail('no job')
+  expect([attempt.failed, ticket.report.failed]).toEqual([[unpaid], [unpaid]])
+})
+
 it('a call that is withdrawn from its executor has a cost: a failed attempt records it, and the next makes its own reservation', async () => {
   const { pool, executor, leases } = startCrew()
   const one = await executor(1)

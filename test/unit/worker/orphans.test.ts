@@ -15,7 +15,7 @@ const heartbeat = (more: { executor?: string }) => ({
 })
 
 /** The failures that the activity is answered with if orchestrator 11 is dead. `held`: an executor has the activity. */
-async function answers(activity: object, { held = false, answer = () => {} } = {}) {
+async function answers(activity: object, { held = false, mayHaveHeld = false, answer = () => {} } = {}) {
   const failures: { type?: string; nonRetryable?: boolean; details?: unknown[] | null }[] = []
   const client = {
     options: { loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] } },
@@ -27,7 +27,7 @@ async function answers(activity: object, { held = false, answer = () => {} } = {
       },
     },
   } as unknown as Client
-  await releaseOrphans(client, EXECUTION, { worker: 'mine', predecessors: [11], exited: [21], isHeld: () => held }, LOG)
+  await releaseOrphans(client, EXECUTION, { worker: 'mine', predecessors: [11], exited: [21], mayHaveHeld, isHeld: () => held }, LOG)
   return failures
 }
 
@@ -36,6 +36,19 @@ describe('an attempt that a dead orchestrator was handed', () => {
     'an attempt that a dead orchestrator had received is reported as not begun if no executor has it (%s)',
     async (name) => {
       expect(await answers({ activityType: { name } })).toMatchObject([{ type: 'NotFoundError', nonRetryable: true }])
+    },
+  )
+
+  it.each<[string, boolean]>([
+    ['callModel', true],
+    ['executeTool', true],
+    ['resolveTool', false],
+  ])(
+    'an attempt that a dead orchestrator had received died with an executor that no orchestrator saw die, if no executor has it (%s)',
+    async (name, nonRetryable) => {
+      const [failure] = await answers({ activityType: { name } }, { mayHaveHeld: true })
+      expect(failure).toMatchObject({ type: 'WorkerDied', nonRetryable })
+      expect(failure?.details ?? []).toEqual([])
     },
   )
 

@@ -16,6 +16,23 @@ export function withAnswer(order: JobOrder, assignment: { answer?: ModelAnswer |
   return assignment?.answer ? { ...order, answer: assignment.answer } : order
 }
 
+/** A complete answer, and the attempt that received it. */
+interface AnswerOf {
+  answer: ModelAnswer
+  attempt: number
+}
+
+/**
+ * The order of a repeated attempt, with the answer that an earlier one received. The cost that was assumed for that attempt is the answer's
+ * own, which counts with the answer.
+ */
+export function withEarlier(order: JobOrder, known: AnswerOf | undefined): JobOrder {
+  if (!known) return order
+  const { attempt, ticket } = order
+  const failed = attempt.failed.map(({ spent, ...one }) => (one.attempt === known.attempt ? one : { ...one, ...defined({ spent }) }))
+  return { ...order, attempt: { ...attempt, failed }, ticket: { ...ticket, report: { ...ticket.report, failed } }, answer: known.answer }
+}
+
 /** The server repeats a call whose heartbeats are missing within seconds of its return. */
 const KEPT_MS = 60 * 60_000
 const KEPT_BYTES = 32_000_000
@@ -24,17 +41,17 @@ export interface KeptAnswers {
   /** Keeps the answer of a model call that has ended. */
   note(order: JobOrder, result: unknown): void
   /** The answer of an earlier attempt of the same activity. */
-  of(order: JobOrder): ModelAnswer | undefined
+  of(order: JobOrder): AnswerOf | undefined
 }
 
 /** Keeps the newest answers, because the server may be unreachable when a model call ends, and repeats the call once it is back. */
 export function keepAnswers(): KeptAnswers {
-  const kept = new LRUCache<string, ModelAnswer>({ ttl: KEPT_MS, maxSize: KEPT_BYTES, sizeCalculation: jsonBytes })
+  const kept = new LRUCache<string, AnswerOf>({ ttl: KEPT_MS, maxSize: KEPT_BYTES, sizeCalculation: jsonBytes })
   const nameOf = ({ executionId, activityId }: JobOrder['ticket']): string => `${executionId}/${activityId}`
   return {
-    note({ kind, ticket, answer }, result) {
+    note({ kind, ticket, attempt: { number }, answer }, result) {
       const ended = kind === 'callModel' ? (result as CallModelResult) : undefined
-      if (ended?.kind === 'completed') kept.set(nameOf(ticket), answer ?? answerOf(ended))
+      if (ended?.kind === 'completed') kept.set(nameOf(ticket), { answer: answer ?? answerOf(ended), attempt: number })
     },
     of: ({ kind, ticket }) => (kind === 'callModel' ? kept.get(nameOf(ticket)) : undefined),
   }
@@ -47,11 +64,12 @@ function answerOf(result: CallModelResult & { kind: 'completed' }): ModelAnswer 
 }
 
 /** The answer that an executor has handed over for an earlier attempt of the same call. */
-export function answerIn(executors: Iterable<Executor>, { kind, ticket }: JobOrder): ModelAnswer | undefined {
+export function answerIn(executors: Iterable<Executor>, { kind, ticket }: JobOrder): AnswerOf | undefined {
   if (kind !== 'callModel') return undefined
   for (const { assignments } of executors) {
     for (const { order, answer } of assignments.values()) {
-      if (answer && order.ticket.executionId === ticket.executionId && isSame(order.ticket.subject, ticket.subject)) return answer
+      if (answer && order.ticket.executionId === ticket.executionId && isSame(order.ticket.subject, ticket.subject))
+        return { answer, attempt: order.attempt.number }
     }
   }
   return undefined

@@ -53,6 +53,15 @@ export function diedUnseen(kind: JobKind, report: AttemptReport, worker: string)
   })
 }
 
+/** An executor died together with its orchestrator, and may have had the attempt, of which no heartbeat was sent. */
+export function diedUnreported(kind: JobKind): ApplicationFailure {
+  return ApplicationFailure.create({
+    type: 'WorkerDied',
+    nonRetryable: !isRetriedByTemporal(kind),
+    message: 'An executor died together with its orchestrator, before the first heartbeat of the attempt.',
+  })
+}
+
 /** Records the same death as a failed attempt, for a call that another executor continues. */
 export function deadAttempt({ attempt, ticket }: JobOrder, worker: string, cause: DeathReport['cause']): FailedAttempt {
   return {

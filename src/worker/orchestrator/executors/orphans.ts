@@ -9,7 +9,7 @@ import { JOB_KINDS, type JobKind } from '../../../calls/jobs.ts'
 import { readReport } from '../../../session/attempts.ts'
 import { sessionIdOf } from '../../../session/protocol/protocol.ts'
 import type { CachedExecution } from '../../protocol.ts'
-import { diedUnseen, neverDispatched } from './failures.ts'
+import { diedUnreported, diedUnseen, neverDispatched } from './failures.ts'
 
 /** The state of an attempt that the server has assigned to a worker. */
 const STARTED = 2
@@ -29,17 +29,19 @@ export interface OrphanedWork {
   predecessors: readonly number[]
   /** Pids of dead executors. */
   exited: readonly number[]
+  /** Whether one of them may have held attempts, and have begun them, without any orchestrator seeing it die. */
+  mayHaveHeld: boolean
   isHeld(activity: CachedExecution & { activityId: string }): boolean
 }
 
 /**
- * Makes the workflow immediately retry attempts that no executor has: a call's first attempt without a heartbeat, and attempts whose
- * heartbeats name a dead executor. Never rejects.
+ * Makes the workflow immediately retry attempts that no executor has: a call's first attempt without a heartbeat, which counts as lost if an
+ * executor has died that may have had it, and attempts whose heartbeats name a dead executor. Never rejects.
  */
 export async function releaseOrphans(
   client: Client,
   { workflowId, executionId }: CachedExecution,
-  { worker, predecessors, exited, isHeld }: OrphanedWork,
+  { worker, predecessors, exited, mayHaveHeld, isHeld }: OrphanedWork,
   logger: Logger,
 ): Promise<void> {
   const dead = new Set(predecessors.map((pid) => identityOf(pid, worker)))
@@ -55,7 +57,10 @@ export async function releaseOrphans(
       const failure = details
         ? deathIn(kind, await decoded(client.options.loadedDataConverter, details), deadExecutors)
         : attempt === 1
-          ? neverDispatched(kind)
+          ? // The first heartbeat is sent after seconds, and the body may have been entered before.
+            mayHaveHeld
+            ? diedUnreported(kind)
+            : neverDispatched(kind)
           : undefined
       if (failure) await client.activity.fail({ workflowId, runId: executionId, activityId }, failure)
     }
