@@ -17,7 +17,7 @@ export function withAnswer(order: JobOrder, assignment: { answer?: ModelAnswer |
 }
 
 /** A complete answer, and the attempt that received it. */
-interface AnswerOf {
+interface EarlierAnswer {
   answer: ModelAnswer
   attempt: number
 }
@@ -26,7 +26,7 @@ interface AnswerOf {
  * The order of a repeated attempt, with the answer that an earlier one received. The cost that was assumed for that attempt is the answer's
  * own, which counts with the answer.
  */
-export function withEarlier(order: JobOrder, known: AnswerOf | undefined): JobOrder {
+export function withEarlier(order: JobOrder, known: EarlierAnswer | undefined): JobOrder {
   if (!known) return order
   const { attempt, ticket } = order
   const failed = attempt.failed.map(({ spent, ...one }) => (one.attempt === known.attempt ? one : { ...one, ...defined({ spent }) }))
@@ -41,12 +41,12 @@ export interface KeptAnswers {
   /** Keeps the answer of a model call that has ended. */
   note(order: JobOrder, result: unknown): void
   /** The answer of an earlier attempt of the same activity. */
-  of(order: JobOrder): AnswerOf | undefined
+  of(order: JobOrder): EarlierAnswer | undefined
 }
 
 /** Keeps the newest answers, because the server may be unreachable when a model call ends, and repeats the call once it is back. */
 export function keepAnswers(): KeptAnswers {
-  const kept = new LRUCache<string, AnswerOf>({ ttl: KEPT_MS, maxSize: KEPT_BYTES, sizeCalculation: jsonBytes })
+  const kept = new LRUCache<string, EarlierAnswer>({ ttl: KEPT_MS, maxSize: KEPT_BYTES, sizeCalculation: jsonBytes })
   const nameOf = ({ executionId, activityId }: JobOrder['ticket']): string => `${executionId}/${activityId}`
   return {
     note({ kind, ticket, attempt: { number }, answer }, result) {
@@ -64,7 +64,7 @@ function answerOf(result: CallModelResult & { kind: 'completed' }): ModelAnswer 
 }
 
 /** The answer that an executor has handed over for an earlier attempt of the same call. */
-export function answerIn(executors: Iterable<Executor>, { kind, ticket }: JobOrder): AnswerOf | undefined {
+export function answerIn(executors: Iterable<Executor>, { kind, ticket }: JobOrder): EarlierAnswer | undefined {
   if (kind !== 'callModel') return undefined
   for (const { assignments } of executors) {
     for (const { order, answer } of assignments.values()) {
