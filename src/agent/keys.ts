@@ -1,6 +1,7 @@
 // Idempotency keys and input digests: what makes two tool calls the same intent.
 import { callIdOf } from '../session/ids.ts'
 import type { Json } from '../session/json.ts'
+import { numberText } from '../session/number-text.ts'
 import { canonicalJson, sha256Hex } from './canonical.ts'
 import type { Tool } from './tool.ts'
 
@@ -46,8 +47,13 @@ export function idempotencyKeyOf(
 
 /** Tool names contain no colon, so two tools never have the same key. */
 function ownKey(tool: string, key: unknown): string {
-  if (typeof key === 'string' && key !== '' && key.length <= MAX_KEY) return `${tool}:${key}`
+  return `${tool}:${returnedKey(key, `The idempotency function of tool "${tool}"`, MAX_KEY)}`
+}
+
+/** What a tool's own function returned as a key. @throws InvalidKey. */
+export function returnedKey(key: unknown, whose: string, max: number): string {
+  if (typeof key === 'string' && key !== '' && key.length <= max) return key
   // The promise may reject, and no other code handles that.
   if (key instanceof Promise) key.catch(() => undefined)
-  throw new InvalidKey(`The idempotency function of tool "${tool}" must return a string of 1 to 1,000 characters; fix the function.`)
+  throw new InvalidKey(`${whose} must return a string of 1 to ${numberText(max)} characters; fix the function.`)
 }

@@ -119,8 +119,8 @@ export interface JobLink {
   begin(): Promise<void>
   /** Whether the limits of the call's tool admit it: 0 if they do, else the number of milliseconds after which to ask again. */
   admit(request: Omit<AdmissionRequest, 'sessionId'>): Promise<number>
-  /** Reports that an admitted call no longer runs. */
-  left(callId: string): void
+  /** Reports that an admitted call no longer runs. If the orchestrator dies, the next one learns of it. */
+  leaveLimits(callId: string): void
   /** Reports that the body is entered: its timeout starts. */
   entered(timeoutMs: number): void
   /** Makes the server durably record the reservation of a model call, and waits until it has. @throws AttemptLost. */

@@ -55,8 +55,6 @@ export type FromExecutor =
   | { type: 'progress'; job: string; value: Json }
   /** How many tokens of the model's answer have arrived, for a call under a budget. */
   | { type: 'tokens_so_far'; job: string; tokens: number }
-  /** A call that its tool's limits had admitted no longer runs. */
-  | { type: 'left'; sessionId: string; callId: string }
   /** A request to a model has ended. */
   | { type: 'asked'; job: string; timed: TimedRequest }
   /** New output of models since the last message. */
@@ -86,6 +84,8 @@ export type Ask =
   | { ask: 'get_values'; sessionId: string; refs: readonly BlobRef[] }
   /** Do the limits of its tool admit the call? The answer is the number of milliseconds after which to ask again. */
   | ({ ask: 'admit' } & AdmissionRequest)
+  /** Note that an admitted call no longer runs. */
+  | { ask: 'leave_limits'; sessionId: string; callId: string }
   /** Which call used this key in a part of the session that was pruned? */
   | { ask: 'earlier_key'; sessionId: string; key: string }
 
@@ -98,6 +98,7 @@ export interface Answers {
   put_value: boolean
   place_at_gate: GateSlot
   admit: number
+  leave_limits: true
   get_values: Map<string, string>
   earlier_key: Awaited<ReturnType<EarlierKeys>>
 }

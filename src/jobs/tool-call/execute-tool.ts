@@ -15,7 +15,7 @@ import { type JobLink, lostIn } from '../../calls/jobs.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, withMismatchNote } from './output.ts'
 import { inputForModel, recordResult, type ResultStorage } from './record.ts'
-import { admitted } from './limits.ts'
+import { askLimits } from './limits.ts'
 import { parseInput, pastOfCall, resolveCall } from './resolve.ts'
 import { type JobWithSlices, slicesIfReadable } from '../slices.ts'
 import { toolForCall, withToolsNow } from '../tools-now.ts'
@@ -23,7 +23,7 @@ import { defined } from '../../session/defined.ts'
 
 /** How long a result too large for history waits for the store; this is shorter than the grace period of an overdue attempt. */
 const STORE_WAIT_MS = 30_000
-const SHELVE_GRACE_MS = 3_000
+const STORE_GRACE_MS = 3_000
 const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
 
 /** The tool that the call was resolved with; undefined if this build has a different tool by that name, or none. */
@@ -55,7 +55,7 @@ export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolI
     return { kind: 'not_begun', ...before, ...other }
   }
   if (input.untilServed) return { kind: 'not_begun', ...before }
-  const limited = await admitted(needs, job, served, input, callIdOfInput(input))
+  const limited = await askLimits(needs, job, served, input, callIdOfInput(input))
   if ('result' in limited) return limited.result
   try {
     const { result } = await makeAttempt(needs, limited.tool, input, { ...job, slices })
@@ -182,7 +182,7 @@ function notFitting(needs: JobNeeds, { number, failed }: Job['attempt'], problem
 
 /** A result may wait for the store, but only as long as its attempt is not overdue. */
 export function storageFor({ values }: JobNeeds, { link, executionId }: Job, startedAt: number, timeoutMs: number): ResultStorage {
-  const leftMs = startedAt + timeoutMs + SHELVE_GRACE_MS - Date.now()
+  const leftMs = startedAt + timeoutMs + STORE_GRACE_MS - Date.now()
   return { values, executionId, waitMs: Math.max(0, Math.min(STORE_WAIT_MS, leftMs)), signal: link.signal }
 }
 

@@ -1,45 +1,49 @@
-// Limits of a tool's calls over all workers: asks for admission before the body, and reports when the body has ended.
+// Limits of a tool's calls over all workers: asks for admission before the body, and reports when the call no longer runs.
 import type { ExecuteToolInput, ExecuteToolResult } from '../../calls/activities.ts'
 import { TryAgain } from '../../calls/errors.ts'
 import { lostIn } from '../../calls/jobs.ts'
-import type { CallLimit } from '../../session/call-limits.ts'
+import { returnedKey } from '../../agent/keys.ts'
 import type { Tool, ToolLimit } from '../../agent/tool.ts'
+import type { CallLimit } from '../../session/call-limits.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
 import { OVERDUE_GRACE_MS } from '../../session/overdue.ts'
-import { type AgentPlace, agentContext, NO_SLICES } from '../agent-context.ts'
+import { BEGUN_BEFORE } from '../../session/recovery/redo.ts'
+import { agentContext, NO_SLICES } from '../agent-context.ts'
 import type { Job, JobNeeds } from '../needs.ts'
-import { parseInput } from './resolve.ts'
+import { parseInput, whyNoKey } from './resolve.ts'
 
 const MAX_KEY = 200
-/** How much longer than its timeout a call counts as running that nobody reports as ended: its body may ignore the timeout. */
+/** If nobody reports that a call has ended, it counts for this much longer than its timeout, which its body may ignore. */
 const HOLD_GRACE_MS = OVERDUE_GRACE_MS + 30_000
 
-/** The call is not executed now; or it is, as a call of `tool`, and `left` is to be called once pawl no longer waits for it. */
+/** The result of a call that is not executed now; or the tool to execute, and what to call once pawl no longer waits for the body. */
 export type LimitedCall = { result: ExecuteToolResult } | { tool: Tool; left(): void }
 
-/** Asks the limits of the tool. @throws TryAgain if the job only waits, and must go on waiting. */
-export async function admitted(needs: JobNeeds, job: Job, tool: Tool, input: ExecuteToolInput, callId: string): Promise<LimitedCall> {
-  const { limits } = tool
+/** Asks the limits of the tool. @throws TryAgain if the job only waits for them, and must wait longer. */
+export async function askLimits(needs: JobNeeds, job: Job, tool: Tool, input: ExecuteToolInput, callId: string): Promise<LimitedCall> {
+  const { number } = job.attempt
   const { untilAdmitted } = input
-  const before = { attempt: job.attempt.number - 1, ...lostIn(job.attempt) }
-  if (!limits) return untilAdmitted ? { result: { kind: 'not_begun', ...before } } : { tool, left: () => undefined }
-  const asked = await requestOf(needs, job, tool, limits, input)
+  const before = { attempt: number - 1, ...lostIn(job.attempt) }
+  const asked = await limitsOf(needs, job, tool, input, callId)
   if ('problem' in asked) {
-    return { result: { ...before, kind: 'failed', attempt: job.attempt.number, code: 'invalid_limit_key', message: asked.problem } }
+    const hasBegun = number > 1 && input.resolution.effect === 'idempotent'
+    const message = `${asked.problem}${hasBegun ? ` ${BEGUN_BEFORE}` : ''}`
+    return { result: { ...before, kind: 'failed', attempt: number, code: 'invalid_limit_key', message } }
   }
+  const { limits } = asked
   const forMs = tool.timeoutMs + HOLD_GRACE_MS
-  const waitMs = await job.link.admit({ callId, limits: asked.limits, forMs, begins: !untilAdmitted })
+  const waitMs = limits.length > 0 ? await job.link.admit({ callId, limits, forMs, begins: !untilAdmitted }) : 0
   if (waitMs > 0) {
-    const reason = reasonOf(asked.limits)
+    const reason = reasonOf(limits)
     if (untilAdmitted) throw new TryAgain('Limited', reason, { afterMs: waitMs })
     return { result: { kind: 'limited', ...before, reason } }
   }
   if (untilAdmitted) return { result: { kind: 'not_begun', ...before } }
-  return watched(tool, () => job.link.left(callId))
+  return limits.length > 0 ? watched(tool, () => job.link.leaveLimits(callId)) : { tool, left: () => undefined }
 }
 
-/** The same tool. A call whose body goes on, although pawl no longer waits for it, keeps its place for a while. */
+/** The same tool. If its body continues after pawl has stopped waiting for it, the call keeps its place for a while. */
 function watched(tool: Tool, onLeft: () => void): LimitedCall {
   let isInside = false
   return {
@@ -60,44 +64,34 @@ function watched(tool: Tool, onLeft: () => void): LimitedCall {
   }
 }
 
-async function requestOf(
+/** The limits with this call's keys. None if the arguments are invalid, because the call then fails before its body. */
+async function limitsOf(
   needs: JobNeeds,
   { sessionId }: Job,
   tool: Tool,
-  limits: readonly ToolLimit[],
-  input: AgentPlace & Pick<ExecuteToolInput, 'input'>,
+  input: ExecuteToolInput,
+  callId: string,
 ): Promise<{ limits: CallLimit[] } | { problem: string }> {
-  const parsed = await parseInput(tool, input.input)
-  // The call itself will fail for that reason.
-  if ('problem' in parsed) return { limits: [] }
-  const { agent, context, metadata, tags } = agentContext(needs, sessionId, input, NO_SLICES)
-  try {
-    const asked = limits.map((limit): CallLimit => {
-      const { of, max, perMs } = limit
-      return {
-        tool: tool.name,
-        of,
-        max,
-        ...defined({ perMs }),
-        key: keyOf(limit, parsed.input, { sessionId, agent, context, metadata, tags }),
-      }
-    })
-    return { limits: asked }
-  } catch (error) {
-    needs.logger.warn({ session: sessionId, tool: tool.name, err: error }, "the key function of a tool's limit threw")
-    return { problem: `The call cannot be made: the key of the tool's limit could not be computed. ${messageOf(error)}` }
+  const { limits = [] } = tool
+  const keyed = limits.some(({ key }) => key !== undefined) ? await parseInput(tool, input.input) : { input: undefined }
+  if ('problem' in keyed) return { limits: [] }
+  const ctx = agentContext(needs, sessionId, input, NO_SLICES)
+  const { agent, context, metadata, tags } = ctx
+  const keyOf = ({ of, key }: ToolLimit): string => {
+    const returned = key?.(keyed.input, { sessionId, agent, context, metadata, tags })
+    return key ? returnedKey(returned, `The key function of the tool's ${of}`, MAX_KEY) : ''
   }
-}
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
-function keyOf(limit: ToolLimit, input: unknown, ctx: Parameters<NonNullable<ToolLimit['key']>>[1]): string {
-  if (!limit.key) return ''
-  const key: unknown = limit.key(input, ctx)
-  if (typeof key === 'string' && key !== '' && key.length <= MAX_KEY) return key
-  // The promise may reject, and no other code handles that.
-  if (key instanceof Promise) key.catch(() => undefined)
-  throw new RangeError(`The key function of ${limit.of} must return a string of 1 to ${MAX_KEY} characters.`)
+  try {
+    return {
+      limits: limits.map((limit) => {
+        const { of, max, perMs } = limit
+        return { tool: tool.name, of, max, ...defined({ perMs }), key: keyOf(limit) }
+      }),
+    }
+  } catch (error) {
+    const reason = whyNoKey({ callId, log: ctx.log }, tool, 'key function of a limit', error)
+    return { problem: `The call cannot be made: the key of a limit of its tool could not be computed. ${reason}` }
+  }
 }
 
 function reasonOf(limits: readonly CallLimit[]): string {

@@ -133,13 +133,7 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
     if (jsonBytes(key) > MAX_TEXT_BYTES)
       throw new InvalidKey(`The key has ${numberText(jsonBytes(key))} bytes of JSON, and the limit is ${numberText(MAX_TEXT_BYTES)}.`)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    if (error instanceof InvalidKey)
-      callCtx.log.warn(
-        { call: callCtx.callId, tool: tool.name, reason },
-        "the tool's idempotency function returned a key that cannot be used",
-      )
-    else logThrown(callCtx, tool, 'idempotency function', error)
+    const reason = whyNoKey(callCtx, tool, 'idempotency function', error)
     return {
       ...known,
       invalid: {
@@ -187,8 +181,17 @@ function denialOf(reason: string): string {
   return cutText(`This call was not allowed and was not executed. Reason: ${reason}`, MAX_TEXT_BYTES)
 }
 
+/** Why a tool's own function provides no key. Logs what it threw, or that the key cannot be used. */
+export function whyNoKey(ctx: Pick<ApprovalContext, 'callId' | 'log'>, tool: Tool, what: string, error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error)
+  if (error instanceof InvalidKey)
+    ctx.log.warn({ call: ctx.callId, tool: tool.name, reason }, `the tool's ${what} returned a key that cannot be used`)
+  else logThrown(ctx, tool, what, error)
+  return reason
+}
+
 /** What a tool's own functions throw decides about the call; where they threw is only in the log. */
-function logThrown({ callId, log }: ApprovalContext, tool: Tool, what: string, err: unknown): void {
+function logThrown({ callId, log }: Pick<ApprovalContext, 'callId' | 'log'>, tool: Tool, what: string, err: unknown): void {
   log.warn({ call: callId, tool: tool.name, err }, `the tool's ${what} threw`)
 }
 

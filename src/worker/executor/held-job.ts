@@ -64,7 +64,10 @@ export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: Li
       if (!(await confirmedJustNow(() => line.ask({ ask: 'begin', job })))) throw new AttemptLost()
     },
     admit: (request) => line.ask({ ask: 'admit', sessionId: one.order.ticket.sessionId, ...request }),
-    left: (callId) => line.post({ type: 'left', sessionId: one.order.ticket.sessionId, callId }),
+    leaveLimits(callId) {
+      // If it cannot be noted, the call counts as running until its time is over.
+      line.ask({ ask: 'leave_limits', sessionId: one.order.ticket.sessionId, callId }).catch(() => undefined)
+    },
     entered(timeoutMs: number) {
       if (one.order.ticket.once) bodies?.entered(job, timeoutMs)
       one.entered = { at: steadyNow(), timeoutMs }

@@ -14,8 +14,8 @@ const SWEEP_EVERY_MS = 60_000
 export interface LimitKeeper {
   /** 0 if the limits admit the call; otherwise, after how many milliseconds it should ask again. */
   admit(request: AdmissionRequest): Promise<number>
-  /** The call no longer runs. */
-  left(sessionId: string, callId: string): void
+  /** Notes that the call no longer runs. Never rejects: otherwise, the call counts until its time is over. */
+  leave(sessionId: string, callId: string): Promise<void>
 }
 
 export function keepLimits({ store, logger }: { store: Pick<Store, 'admitCall' | 'leaveLimits'>; logger: Logger }): LimitKeeper {
@@ -41,10 +41,11 @@ export function keepLimits({ store, logger }: { store: Pick<Store, 'admitCall' |
         return 0
       }
     },
-    left(sessionId, callId) {
+    async leave(sessionId, callId) {
       own.leave(sessionId, callId)
-      // If this fails, the call counts as running until its time is over.
-      store.leaveLimits(sessionId, callId).catch((err: unknown) => logger.debug({ err }, 'the end of a limited call could not be stored'))
+      await store
+        .leaveLimits(sessionId, callId)
+        .catch((err: unknown) => logger.debug({ err, session: sessionId, call: callId }, 'the end of a limited call could not be stored'))
     },
   }
 }

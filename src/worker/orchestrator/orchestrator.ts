@@ -114,7 +114,6 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
     eventsFor: eventsFrom(log),
     answerRequest: requestsOver({ reader, values: blobs, gates, limits, client }),
     gates,
-    limits,
     onSnapshots: (sessionId, some) => snapshots.arrived(sessionId, some),
     logger,
     ...(telemetry.jobs && { measured: telemetry.jobs }),

@@ -34,7 +34,7 @@ it('a concurrency counts the calls that the store admitted before it went away, 
   world.isAway = true
   expect(await ask('b', concurrency)).toBeGreaterThan(0)
   expect(await ask('a', concurrency)).toBe(0)
-  limits.left('s', 'a')
+  await limits.leave('s', 'a')
   expect(await ask('b', concurrency)).toBe(0)
   expect(world.warnings).toBe(1)
   await vi.advanceTimersByTimeAsync(60_000)
@@ -46,7 +46,7 @@ it('a rate counts the calls that began within its time, whether they have ended 
   const { world, limits, ask } = keeper()
   world.isAway = true
   expect(await ask('a', rate)).toBe(0)
-  limits.left('s', 'a')
+  await limits.leave('s', 'a')
   expect(await ask('b', rate)).toBe(0)
   expect(await ask('c', rate)).toBeGreaterThan(0)
   await vi.advanceTimersByTimeAsync(60_000)

@@ -17,7 +17,6 @@ import {
   takesJobs,
   viewKey,
 } from './executor-state.ts'
-import type { LimitKeeper } from '../call-limits.ts'
 import type { DeltaWriter } from '../delta-writer.ts'
 import type { EventsFor } from './events-along.ts'
 import type { MeasuredJobs } from '../telemetry/measure-jobs.ts'
@@ -37,8 +36,6 @@ export interface PoolNeeds {
   answerRequest: RequestAnswerer
   /** The rate gates, which learn what providers refuse and accept. */
   gates?: Pick<GateKeeper, 'refused' | 'accepted'>
-  /** The limits of tools, which learn which calls no longer run. */
-  limits?: Pick<LimitKeeper, 'left'>
   /** Accepts snapshots of slices at checkpoints. */
   onSnapshots?(sessionId: string, snapshots: readonly SliceSnapshot[]): void
   /** Accepts the streamed output of a job's model, and the end of the job. */
@@ -161,7 +158,6 @@ export function startPool(needs: PoolNeeds): Pool {
     if (message.type === 'request') return void needs.answerRequest(executor, message)
     if (message.type === 'refused') return needs.gates?.refused(message.key, message.forMs, message.isHeader)
     if (message.type === 'accepted_at_gate') return needs.gates?.accepted(message.key)
-    if (message.type === 'left') return needs.limits?.left(message.sessionId, message.callId)
     if (message.type === 'snapshots') return needs.onSnapshots?.(message.sessionId, message.snapshots)
     if (message.type === 'deltas') return takeDeltas(executor, message.parts)
     const assignment = executor.assignments.get(message.job)

@@ -12,12 +12,12 @@ import type { GateKeeper } from '../rate-gates/gate-keeper.ts'
 /** Answers one request of an executor. Never rejects. */
 export type RequestAnswerer = (executor: Executor, request: FromExecutor & { type: 'request' }) => Promise<void>
 
-/** What the requests are about. */
+/** What answers the requests. */
 interface RequestNeeds {
   reader: SessionReader
   values: ValueStore & { earlierKey: EarlierKeys }
   gates: Pick<GateKeeper, 'placeOf'>
-  limits: Pick<LimitKeeper, 'admit'>
+  limits: LimitKeeper
   client: Client
 }
 
@@ -63,6 +63,9 @@ export function requestsOver({ reader, values, gates, limits, client }: RequestN
         const { ask: _, ...request } = ask
         return limits.admit(request)
       }
+      case 'leave_limits':
+        await limits.leave(ask.sessionId, ask.callId)
+        return true
       case 'get_values':
         return values.get(ask.sessionId, ask.refs)
       case 'earlier_key':
