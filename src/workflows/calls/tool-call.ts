@@ -127,20 +127,23 @@ async function untilServed(needs: CallNeeds, call: WorkflowCall): Promise<void> 
   needs.waits.begin(call.callId, { for: 'worker', reason: `a worker that has the tool "${call.tool}"` })
   await needs.serving.notServed(`the tool "${call.tool}"`)
   if (needs.journal.state.status !== 'error') return
-  try {
-    const input = { ...inputOf(needs, call), ...eventsOf(needs.journal), executionId: workflowInfo().runId, untilServed: true as const }
-    await needs.pacing.schedule(input, toolCalls(call.resolution, 'until_served', `${call.tool}, until a worker serves it`).executeTool)
-  } catch (error) {
-    // No other outcome matters, because the activity only waited.
-    if (whyLost(error).how === 'cancelled') throw error
-  }
+  await onlyWait(needs, call, { untilServed: true }, 'until a worker serves it')
 }
 
 /** Waits, by Temporal's retries, until the limits of the tool admit the call. It then has half a minute to begin. */
-async function untilAdmitted(needs: CallNeeds, call: WorkflowCall): Promise<void> {
+function untilAdmitted(needs: CallNeeds, call: WorkflowCall): Promise<void> {
+  return onlyWait(needs, call, { untilAdmitted: true }, 'until its limit admits it')
+}
+
+async function onlyWait(
+  needs: CallNeeds,
+  call: WorkflowCall,
+  forWhat: Pick<ExecuteToolInput, 'untilServed' | 'untilAdmitted'>,
+  summary: string,
+): Promise<void> {
   try {
-    const input = { ...inputOf(needs, call), ...eventsOf(needs.journal), executionId: workflowInfo().runId, untilAdmitted: true as const }
-    await needs.pacing.schedule(input, toolCalls(call.resolution, 'until_served', `${call.tool}, until its limit admits it`).executeTool)
+    const input = { ...inputOf(needs, call), ...eventsOf(needs.journal), executionId: workflowInfo().runId, ...forWhat }
+    await needs.pacing.schedule(input, toolCalls(call.resolution, 'until_served', `${call.tool}, ${summary}`).executeTool)
   } catch (error) {
     // No other outcome matters, because the activity only waited.
     if (whyLost(error).how === 'cancelled') throw error

@@ -64,7 +64,7 @@ function answerOf(result: CallModelResult & { kind: 'completed' }): ModelAnswer 
 }
 
 /** The answer that an executor has handed over for an earlier attempt of the same call. */
-export function answerIn(executors: Iterable<Executor>, { kind, ticket }: JobOrder): EarlierAnswer | undefined {
+export function answerHeldBy(executors: Iterable<Executor>, { kind, ticket }: JobOrder): EarlierAnswer | undefined {
   if (kind !== 'callModel') return undefined
   for (const { assignments } of executors) {
     for (const { order, answer } of assignments.values()) {

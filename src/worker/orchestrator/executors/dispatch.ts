@@ -5,7 +5,7 @@ import type { JobListener } from '../../../activities/needs.ts'
 import type { JobOrder } from '../../../calls/jobs.ts'
 import type { HeldJobReport } from '../../protocol.ts'
 import type { AssignmentEnd, Executor } from './executor-state.ts'
-import { afterDeath, afterMove, answerIn, costSeen, keepAnswers, withAnswer, withEarlier } from './answered.ts'
+import { afterDeath, afterMove, answerHeldBy, costSeen, keepAnswers, withAnswer, withEarlier } from './answered.ts'
 import { failureOf, stoppedBeforeStart, workerDied } from './failures.ts'
 import type { Lease, Leases } from '../heartbeats/leases.ts'
 import type { JobToAssign, AssignedJob, Pool } from './pool.ts'
@@ -57,7 +57,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
 
   async function dispatch(asked: JobOrder, listener?: JobListener): Promise<JobAnswer> {
     // The server may have given up on an attempt whose executor is still working, because its orchestrator died and the heartbeats stopped.
-    const order = withEarlier(asked, answerIn(pool.executors(), asked) ?? kept.of(asked))
+    const order = withEarlier(asked, answerHeldBy(pool.executors(), asked) ?? kept.of(asked))
     const job = prepare(order, listener)
     try {
       // From the second attempt on, every call begins after the server has confirmed the attempt, so that an attempt assigned to a frozen
