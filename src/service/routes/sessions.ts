@@ -98,7 +98,7 @@ async function whenStored<T>(session: SessionHandle, rows: PromiseLike<T>): Prom
     return await rows
   } catch (error) {
     if (!(error instanceof SessionNotFoundError) || error.erasedAt !== undefined) throw error
-    // This rejects if there is no such session, or if it cannot be read now, and says why.
+    // Rejects, with the reason, if there is no such session or it cannot be read now.
     await session.state()
     throw new SessionUnavailableError(session.id, { what: 'is not stored yet', advice: 'Ask again.', isOpening: true, cause: error })
   }

@@ -47,7 +47,7 @@ export function askFor({ journal, flushing }: Session, asked: readonly { call: C
   flushing.nudge()
 }
 
-/** What whoever approves a call must know if it was attempted before. */
+/** Tells the person who decides about a call that it was attempted before. */
 const ATTEMPTED = 'An earlier attempt of this call failed, and may have taken effect.'
 
 /** No answer came in time. */

@@ -18,7 +18,7 @@ function refusedBy(server: string): Error {
   return Object.assign(new Error(`${server} answered 502`), { request })
 }
 
-it('of an error that authorize throws, the handler logs the message and the stack, and not the members, which have the credentials', async () => {
+it('the handler logs the message and the stack of what authorize throws, but not its members, which may be credentials', async () => {
   const lines: object[] = []
   const note = (fields: object): void => void lines.push(fields)
   const logger = { debug: note, info: note, warn: note, error: note }
