@@ -50,6 +50,7 @@ function holding(options: Pick<Tool, 'limits'> & { effect?: 'read' | 'external' 
 
 const alone = holding({ limits: [{ of: 'concurrency', max: 2, key: (given) => (given as { tenant: string }).tenant }] })
 const paced = holding({ limits: [{ of: 'rate', max: 3, perMs: 2_000 }] })
+const keyless = holding({ limits: [{ of: 'rate', max: 1, perMs: 1_000, key: () => '' }] })
 const waiting = holding({ limits: [{ of: 'concurrency', max: 1 }] })
 
 let here: Deployment
@@ -57,7 +58,7 @@ let sql: pg.Client
 
 beforeAll(async () => {
   here = await deploy()
-  const agents = [alone.agent, paced.agent, waiting.agent]
+  const agents = [alone.agent, paced.agent, keyless.agent, waiting.agent]
   // Two workers, which share nothing but Temporal and Postgres.
   await here.startWorker({ agents })
   await here.startWorker({ agents })
@@ -108,6 +109,15 @@ describe('the calls of a tool', () => {
     const admitted = rows.map(({ at }) => Number(at))
     for (let n = 3; n < admitted.length; n++) expect((admitted[n] ?? 0) - (admitted[n - 3] ?? 0)).toBeGreaterThanOrEqual(2_000)
   })
+})
+
+it('a call whose limit gets no usable key is an error result, and its body does not run', async () => {
+  const { agent, world } = keyless
+  const session = sessionOf(agent.name)
+  await (await session.send('acme')).result({ timeout: 20_000 })
+  const message = expect.stringMatching(/^The call cannot be made: .* must return a string of 1 to 200 characters; fix the function\.$/)
+  expect(ofType(await eventsOf(session), 'tool_failed')).toMatchObject([{ code: 'invalid_limit_key', message }])
+  expect(world.began).toEqual([])
 })
 
 describe('a call that waits for a limit', () => {
