@@ -48,5 +48,10 @@ export function measureTools(): QuickTools {
   }
 }
 
-/** For executors that never treat a tool as quick. */
-export const NO_QUICK_TOOLS: QuickTools = { measure: () => () => undefined, wasSlow: () => undefined, isQuick: () => false }
+/** For executors that treat no tool as quick, or every tool. */
+export const [NO_QUICK_TOOLS, ONLY_QUICK_TOOLS] = [false, true].map(
+  (isQuick): QuickTools => ({ measure: () => () => undefined, wasSlow: () => undefined, isQuick: () => isQuick }),
+) as [QuickTools, QuickTools]
+
+/** The tools that an executor treats as quick. */
+export const QUICK_TOOLS = { on: measureTools, off: () => NO_QUICK_TOOLS, always: () => ONLY_QUICK_TOOLS } as const

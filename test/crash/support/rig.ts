@@ -65,6 +65,8 @@ export interface Rig {
   lastHeartbeat(sessionId: string): Promise<number>
   /** Names of the pending activities that a worker has received. */
   startedActivities(sessionId: string): Promise<string[]>
+  /** Ends the session's workflow from outside. */
+  terminate(sessionId: string): Promise<void>
   pawl: Pawl
   close(): Promise<void>
 }
@@ -142,6 +144,7 @@ export async function startRig(connecting: Pick<ConnectOptions, 'dataConverter'>
       ),
     pendingActivities: async (sessionId) => (await pendingOf(sessionId)).map(nameOf),
     startedActivities: async (sessionId) => (await pendingOf(sessionId)).filter(({ state }) => state === STARTED).map(nameOf),
+    terminate: async (sessionId) => void (await client.workflow.getHandle(`pawl:${sessionId}`).terminate('by the test')),
     async close() {
       for (const end of ends.reverse()) await end()
     },

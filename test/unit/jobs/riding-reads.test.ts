@@ -11,7 +11,7 @@ import { MEASURED, measureTools, NO_QUICK_TOOLS, type QuickTools } from '../../.
 import { lostAttempt, noAttempts, tallied } from '../../../src/session/attempts.ts'
 import type { FailedAttempt, Resolution } from '../../../src/session/call-facts.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
-import { quickReads } from '../../../src/worker/quick-reads.ts'
+import { quickCalls } from '../../../src/worker/quick-calls.ts'
 
 const common = { description: 'T.', input: z.object({}), execute: () => null }
 const tools = [
@@ -212,7 +212,11 @@ describe('a model call', () => {
   })
 })
 
-it('PAWL_QUICK_READS is on by default, can be off, and is refused otherwise', () => {
-  expect([quickReads({}), quickReads({ PAWL_QUICK_READS: 'on' }), quickReads({ PAWL_QUICK_READS: 'off' })]).toEqual([true, true, false])
-  expect(() => quickReads({ PAWL_QUICK_READS: '0' })).toThrow(/PAWL_QUICK_READS is "0"\. Set it to "on" \(the default\) or "off"\./)
+it('PAWL_QUICK_CALLS is on by default, can be off or always, and is refused otherwise', () => {
+  const choices = ['on', 'off', 'always'] as const
+  expect(choices.map((choice) => quickCalls({ PAWL_QUICK_CALLS: choice }))).toEqual(choices)
+  expect(quickCalls({})).toBe('on')
+  expect(() => quickCalls({ PAWL_QUICK_CALLS: '0' })).toThrow(
+    /PAWL_QUICK_CALLS is "0"\. Set it to "on" \(the default\), "off" or "always"\./,
+  )
 })
