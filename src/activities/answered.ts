@@ -14,7 +14,7 @@ import { defined } from '../session/defined.ts'
 import { callIdOf } from '../session/ids.ts'
 import { isObject } from '../session/json.ts'
 import { decodedOrNothing } from './history-payloads.ts'
-import { answersOf, type callsMadeBy } from './ridden.ts'
+import type { RidingEffect } from '../session/attempts.ts'
 
 /** An activity of an execution, with the positions in history at which it was scheduled and ended. */
 export interface Activity {
@@ -69,13 +69,27 @@ export async function loadedBy(activities: readonly Activity[], client: Client):
   return undefined
 }
 
+/** A call that a model call made. `lost`: nothing is known of its outcome. Otherwise, the result of the model call has it. */
+export type MadeCall = { lost: RidingEffect; result?: undefined } | { lost?: undefined; result: CallModelResult }
+
+/** The model's answer, and what is known of the call. */
+export function answersOf({ input }: Activity, { lost, result }: MadeCall): PriorAnswer[] {
+  const { run, turn } = input as CallModelInput
+  if (result) return [{ of: 'model', run, turn, result }]
+  const answered = lost.answered as CallModelResult
+  return [
+    { of: 'model', run, turn, result: answered },
+    { of: 'call', run, turn, callId: lost.callId },
+  ]
+}
+
 /**
  * The results of these activities, in order. If a tool call has no result, it is not known what its body did. `made`: the calls that they
  * made as part of model calls.
  */
 export async function answersIn(
   activities: readonly Activity[],
-  made: Awaited<ReturnType<typeof callsMadeBy>>,
+  made: ReadonlyMap<Activity, MadeCall>,
   client: Client,
 ): Promise<PriorAnswer[]> {
   const answers: PriorAnswer[] = []

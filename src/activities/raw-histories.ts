@@ -7,10 +7,10 @@ import { isObject } from '../session/json.ts'
 import { type Continuation, SIGNALS, UPDATES, workflowIdOf } from '../session/protocol/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import { alreadyStored, isOfRequest } from './already-stored.ts'
-import { activitiesIn, type Activity, answersIn, finalAnswerIn, loadedBy, watermarkBefore } from './answered.ts'
+import { activitiesIn, type Activity, answersIn, answersOf, finalAnswerIn, loadedBy, watermarkBefore } from './answered.ts'
 import { historyOf, isReset, resetIn, startedOf, startIn } from './history-payloads.ts'
 import { lostWith, withoutFailures } from './placeable.ts'
-import { answersOf, callsMadeBy, notHandled } from './ridden.ts'
+import { callsMadeBy, notHandled } from './ridden.ts'
 import {
   closingOf,
   completedIn,

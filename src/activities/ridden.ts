@@ -1,15 +1,12 @@
 // Finds the calls with an effect that ran as part of a model call (`RidingEffect`) in an execution that has ended: it may not have handled
 // their outcomes, and the session must not make them again.
 import type { Client } from '@temporalio/client'
-import type { CallModelInput, CallModelResult, PriorAnswer } from '../calls/activities.ts'
+import type { CallModelResult } from '../calls/activities.ts'
 import type { HistoryEvent } from '../connect/histories.ts'
-import { readReport, type RidingEffect } from '../session/attempts.ts'
+import { readReport } from '../session/attempts.ts'
 import { workflowIdOf } from '../session/protocol/protocol.ts'
-import type { Activity } from './answered.ts'
+import type { Activity, MadeCall } from './answered.ts'
 import { decodedOrNothing } from './history-payloads.ts'
-
-/** A call that a model call made. `lost`: nothing is known of its outcome. Otherwise, the result of the model call has it. */
-type MadeCall = { lost: RidingEffect; result?: undefined } | { lost?: undefined; result: CallModelResult }
 
 /** The calls that the execution's model calls made. Asks the server for the report of an attempt that was in progress at the end. */
 export async function callsMadeBy(
@@ -37,17 +34,6 @@ export async function callsMadeBy(
 export function notHandled(activities: readonly Activity[], history: readonly HistoryEvent[]): Activity[] {
   const handledAt = history.findLastIndex((event) => event.workflowTaskCompletedEventAttributes)
   return activities.filter(({ endedAt = Number.POSITIVE_INFINITY }) => endedAt > handledAt)
-}
-
-/** The model's answer, and what is known of the call. */
-export function answersOf({ input }: Activity, { lost, result }: MadeCall): PriorAnswer[] {
-  const { run, turn } = input as CallModelInput
-  if (result) return [{ of: 'model', run, turn, result }]
-  const answered = lost.answered as CallModelResult
-  return [
-    { of: 'model', run, turn, result: answered },
-    { of: 'call', run, turn, callId: lost.callId },
-  ]
 }
 
 function hasEffect(result: CallModelResult): boolean {

@@ -49,9 +49,11 @@ export function measureTools(): QuickTools {
 }
 
 /** For executors that treat no tool as quick, or every tool. */
-export const [NO_QUICK_TOOLS, ONLY_QUICK_TOOLS] = [false, true].map(
-  (isQuick): QuickTools => ({ measure: () => () => undefined, wasSlow: () => undefined, isQuick: () => isQuick }),
-) as [QuickTools, QuickTools]
+const unmeasured = (isQuick: boolean): QuickTools => ({
+  measure: () => () => undefined,
+  wasSlow: () => undefined,
+  isQuick: () => isQuick,
+})
 
-/** The tools that an executor treats as quick. */
-export const QUICK_TOOLS = { on: measureTools, off: () => NO_QUICK_TOOLS, always: () => ONLY_QUICK_TOOLS } as const
+/** Makes the tools that an executor treats as quick. */
+export const QUICK_TOOLS = { on: measureTools, off: () => unmeasured(false), always: () => unmeasured(true) } as const

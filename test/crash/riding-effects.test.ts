@@ -26,7 +26,8 @@ afterAll(async () => {
 // The test before may have killed processes.
 beforeEach(() => workers.serving())
 
-const plan = (tool: string): Plan => [[{ tool, input: { name: 'a' } }]]
+/** The session learns about its agent in the first turn. */
+const plan = (tool: string): Plan => [[{ tool: 'look', input: { name: 'a' } }], [{ tool, input: { name: 'b' } }]]
 
 /** A run that is held at the first mark that fits `at`. */
 async function heldAt(tool: string, at: MarkFilter): Promise<{ mark: HeldMark; run: RunHandle; session: SessionHandle }> {
@@ -50,13 +51,13 @@ async function replaced(): Promise<void> {
 }
 
 /** What the call did, in order. */
-const stages = ({ sessionId: session }: RunHandle, what: string): string[] =>
-  rig.ledger.marks({ session, what }).map(({ stage, attempt }) => `${stage} ${attempt}`)
+const stages = ({ sessionId: session }: RunHandle, what: string, { ledger } = rig): string[] =>
+  ledger.marks({ session, what }).map(({ stage, attempt }) => `${stage} ${attempt}`)
 
-/** The run has its answer, for which the model was asked twice. */
+/** The run has its answer, for which the model was asked three times. */
 async function answered(run: RunHandle, tool: string): Promise<void> {
   expect((await run.result()).text).toBe(finalAnswer(plan(tool)))
-  expect(rig.ledger.marks({ session: run.sessionId, stage: 'model' })).toHaveLength(2)
+  expect(rig.ledger.marks({ session: run.sessionId, stage: 'model' })).toHaveLength(3)
 }
 
 const failures = async (run: RunHandle, count: number) =>
@@ -122,8 +123,11 @@ it('if the orchestrator and the executor of a riding call die together, verify f
 
 it('a pause during the model call holds up the call that the model requests', async () => {
   const { mark, run, session } = await heldAt('post', { stage: 'model' })
-  await session.pause()
+  const second = rig.ledger.holdNext({ stage: 'model', session: run.sessionId })
   mark.release()
+  const { release } = await second
+  await session.pause()
+  release()
   await untilFound(async () => (await rig.pendingActivities(run.sessionId)).length === 0)
   expect(stages(run, 'post')).toEqual([])
   await session.unpause()
@@ -149,3 +153,29 @@ it.each(['entered', 'left'] as const)(
     expect(rig.ledger.marks({ session: run.sessionId, what: 'charge', stage: 'applied' })).toHaveLength(1)
   },
 )
+
+it('if a whole worker dies during riding calls, another one continues with the answers of the model', async () => {
+  const alone = await startRig()
+  try {
+    const { process: supervisor, ended } = await alone.serve('supervise')
+    const calls = []
+    for (const what of ['put', 'charge']) {
+      const mark = alone.ledger.holdNext({ stage: 'left', what })
+      const session = alone.pawl.session(`ride-${randomUUID()}`, { agent: 'planned' })
+      calls.push({ what, run: await session.send(planText(plan(what))), mark: await mark })
+    }
+    for (const { run } of calls) expect(await alone.pendingActivities(run.sessionId)).toEqual(['callModel'])
+    supervisor.kill('SIGKILL')
+    await ended
+    await alone.supervise({ processes: 1 })
+    for (const { what, run } of calls) {
+      expect((await run.result()).text).toBe(finalAnswer(plan(what)))
+      const after = what === 'put' ? ['entered 2', 'applied 2', 'left 2'] : ['verify 1']
+      expect(stages(run, what, alone)).toEqual(['entered 1', 'applied 1', 'left 1', ...after])
+      expect(alone.ledger.marks({ session: run.sessionId, stage: 'model' })).toHaveLength(3)
+      expect(await alone.errors(run.sessionId, 1)).toMatchObject([{ context: `tool:${what}`, attempt: 1, class: 'HeartbeatTimeout' }])
+    }
+  } finally {
+    await alone.close()
+  }
+})

@@ -33,7 +33,9 @@ export async function rideWithEffect(needs: JobNeeds, call: RideRequest, ridden:
   const { run, turn } = input
   const { index, tool: name, effect, generation } = call.resolution
   const tool = agent.tools.get(name)
-  if (!tool || job.link.signal.aborted || jsonBytes(answered) > ANSWER_BYTES) return []
+  // A raise that comes meanwhile needs the facts about the agent, which the session learns from the result.
+  const isFirst = 'facts' in answered && answered.facts !== undefined
+  if (!tool || job.link.signal.aborted || isFirst || jsonBytes(answered) > ANSWER_BYTES) return []
   const riding: RidingEffect = { run, turn, callId: callIdOf(run, turn, index, generation), index, answered }
   if (effect === 'external') riding.once = true
   try {

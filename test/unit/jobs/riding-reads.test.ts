@@ -7,7 +7,7 @@ import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { CallModelInput } from '../../../src/calls/activities.ts'
 import { mayRide, startLimit, takesRides } from '../../../src/jobs/model-call/riding-reads.ts'
 import type { Job } from '../../../src/jobs/needs.ts'
-import { MEASURED, measureTools, NO_QUICK_TOOLS, type QuickTools } from '../../../src/jobs/quick-tools.ts'
+import { MEASURED, measureTools, QUICK_TOOLS, type QuickTools } from '../../../src/jobs/quick-tools.ts'
 import { lostAttempt, noAttempts, tallied } from '../../../src/session/attempts.ts'
 import type { FailedAttempt, Resolution } from '../../../src/session/call-facts.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
@@ -79,7 +79,7 @@ describe('the reads of an answer', () => {
   })
 
   it('reads do not ride while riding reads are off', () => {
-    expect(mayRide(agent, [call('look')], { quickTools: NO_QUICK_TOOLS })).toBe(false)
+    expect(mayRide(agent, [call('look')], { quickTools: QUICK_TOOLS.off() })).toBe(false)
   })
 })
 
