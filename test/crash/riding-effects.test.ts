@@ -154,6 +154,17 @@ it.each(['entered', 'left'] as const)(
   },
 )
 
+it.each(['entered', 'left'] as const)(
+  'a session whose workflow is reset while a riding call has %s does not make it again',
+  async (stage) => {
+    const { mark, run } = await heldAt('charge', { stage, what: 'charge' })
+    await rig.reset(run.sessionId)
+    mark.release()
+    await answered(run, 'charge')
+    expect(rig.ledger.marks({ session: run.sessionId, what: 'charge', stage: 'entered' })).toHaveLength(1)
+  },
+)
+
 it('if a whole worker dies during riding calls, another one continues with the answers of the model', async () => {
   const alone = await startRig()
   try {
