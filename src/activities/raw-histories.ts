@@ -117,7 +117,7 @@ export async function readUnstored(sessionId: string, executionId: string, event
   const requests = await Promise.all(left.map((one) => passedOn(one, executionId, client)))
   const ofMistaken = mistaken ? await readMistaken(sessionId, mistaken, client) : []
   const received = [...ofMistaken, ...requests]
-  const placed = [...ofMistaken.map((one) => ({ ...one, at: 0 })), ...left]
+  const placed = [...ofMistaken.map((one) => ({ ...one, at: 0 })), ...requests.map((one, place) => ({ ...one, at: left[place]?.at ?? 0 }))]
   const unanswered = activities.filter(({ at, endedAt }) => at > newest || endedAt === undefined || endedAt > newest)
   const answers = withoutFailures([...inheritedBy(carried, loaded), ...(await answersIn(unanswered, client))])
   if (newest < 0 && carriedUpTo > stored) return { received, answers, lost: 'events that an earlier execution passed on to it' }

@@ -413,6 +413,18 @@ describe('a session would lose', () => {
     expect((await read(4, started({}), asks(1, 1, 3), ...calls, accepted('rollback'))).lost).toBe('tool calls')
   })
 
+  it('a session would lose no unstored calls to a checkpoint, a higher budget, or a fork that leaves the run alone', async () => {
+    const calls = [asks(2, 1, 6), ended(3, requested), uses(2, 1, 9)] as const
+    const lost = async (...rest: HistoryEvent[]) => (await read(4, started({}), asks(1, 1, 3), ...calls, ...rest)).lost
+    const beside = [accepted('checkpoint', { reason: 'audit' }), accepted('raise', { maxUsd: 1 }), accepted('fork', { interrupt: false })]
+    for (const one of beside) expect(await lost(one)).toBeUndefined()
+    expect(await lost(...beside, signalled('message'), accepted('approve'))).toBeUndefined()
+    expect(await lost(accepted('fork', {}))).toBe('tool calls')
+    expect(await lost(accepted('checkpoint', { reason: 'audit' }), accepted('recover'))).toBe('tool calls')
+    const one = [started({}), signalled('message'), ...calls, signalled('interrupt')]
+    expect(await lostIn(4, IDLE, ...one, ...beside)).toBeUndefined()
+  })
+
   it('a session would lose no unstored calls to one interrupt or cancellation, unless the model saw more than one message', async () => {
     const [stop, say] = [signalled('interrupt'), signalled('message')]
     const cancelled: HistoryEvent = { workflowExecutionCancelRequestedEventAttributes: {} }
