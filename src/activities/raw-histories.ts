@@ -122,7 +122,29 @@ export async function readUnstored(sessionId: string, executionId: string, event
   const answers = withoutFailures([...inheritedBy(carried, loaded), ...(await answersIn(unanswered, client))])
   if (newest < 0 && carriedUpTo > stored) return { received, answers, lost: 'events that an earlier execution passed on to it' }
   const known = stored > 0 ? await events.state() : undefined
-  return { received, answers, lost: lostWith(placed, { activities: unanswered, since: newest }, answers, known) }
+  const results = await resultsOfLost(
+    all.filter((one) => one.at <= newest),
+    answers,
+    client,
+  )
+  const lost = lostWith(placed, { activities: unanswered, since: newest }, answers, known)
+  return { received: [...results, ...received], answers, lost }
+}
+
+/**
+ * The late results among these requests of calls that have no answer. The execution had received them, but records them only once its session
+ * gets to the call, and a pause may keep it from getting there.
+ */
+async function resultsOfLost(
+  received: readonly ReceivedRequest[],
+  answers: readonly PriorAnswer[],
+  client: Client,
+): Promise<PriorRequest[]> {
+  const lost = new Set<unknown>(answers.flatMap((one) => (one.of === 'call' && one.result === undefined ? one.callId : [])))
+  if (lost.size === 0) return []
+  const late = received.filter(({ kind, name }) => kind === 'signal' && name === SIGNALS.lateResult)
+  const requests = await Promise.all(late.map((one) => requestIn(one, client)))
+  return requests.flatMap(({ name, details }) => (isObject(details) && lost.has(details.callId) ? [{ kind: 'signal', name, details }] : []))
 }
 
 /** Whether the stored events belong to another past than the one that these activities know. */

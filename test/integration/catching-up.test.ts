@@ -527,6 +527,46 @@ it('the late result of an effect counts although its session is paused, has been
   await rowsMatchEvents(here.stack, played.id)
 })
 
+it('the late result of an effect counts although its session is paused and is then taken over a second time', LIMIT, async () => {
+  const old = await here.startWorker({ agents: [player.agent] })
+  const body = gate()
+  const scripts: Scene['model'][] = [() => 'hello', () => [use('wire', 'money')]]
+  const played: Played = player.play(here.pawl, {
+    model: (request, ctx) => scripts.shift()?.(request, ctx) ?? 'done',
+    wire: async () => {
+      await body.pass()
+      return 'reference 8'
+    },
+  })
+  const { session } = played
+  await (await session.send('one')).result(TIMEOUT)
+  const two = await session.send('two')
+  await body.reached
+  await session.pause()
+  await stored(played)
+  await takeOver(played, player.agent)
+  await pausedAgain(played)
+  body.open()
+  await until('the result has arrived', async () => {
+    const { events } = await workflowOf(played.id).fetchHistory()
+    return events?.some(({ workflowExecutionSignaledEventAttributes: signal }) => signal?.signalName === 'late_result')
+  })
+  // What is stored after the result does not say that it has arrived.
+  await session.send('three')
+  await stored(played)
+  await builds.stop()
+  await takeOver(played, player.agent)
+  await until('it is taken over again', async () => ofType(await eventsOf(session), 'session_resumed').length === 2, 60_000)
+  await session.unpause()
+  await two.result(TIMEOUT)
+  const events = await eventsOf(session)
+  expect(ofType(events, 'tool_completed').map(({ value }) => value)).toEqual(['reference 8'])
+  expect(ofType(events, 'tool_unknown')).toEqual([])
+  expect(played.count('wire')).toBe(1)
+  await old.stop()
+  await rowsMatchEvents(here.stack, played.id)
+})
+
 it('a call that waits for a limit of its tool has not begun in the execution that takes over', LIMIT, async () => {
   const body = gate()
   const entered: string[] = []

@@ -290,6 +290,15 @@ describe('the answers', () => {
     expect(lost).toBeUndefined()
   })
 
+  it('the late result of a call without an answer is passed on although something is stored since it came', async () => {
+    const answers = [{ of: 'call', run: 1, turn: 1, callId: 't_1_1_0' }]
+    const result = (callId: string) => signalled('late_result', { callId, attempt: 1 })
+    const loaded = [started({}), scheduled('loadSession', {}), ended(2, { found: true, answers })] as const
+    const history = [...loaded, result('t_1_1_0'), result('t_1_1_1'), signalled('message'), scheduled('flush', at(4))]
+    const { received } = await read(4, ...history)
+    expect(received).toEqual([{ kind: 'signal', name: 'late_result', details: { callId: 't_1_1_0', attempt: 1 } }])
+  })
+
   it('the results include those that the execution inherited, wherever it loaded them', async () => {
     const inherited = { of: 'call', run: 1, turn: 1, callId: 't_1_1_0' }
     const { answers } = await read(
