@@ -88,9 +88,11 @@ describe.concurrent('an agent that no worker serves', () => {
         partition.begin()
         await own.startWorker({ agents: [lateWith(() => 'served after all')] })
         expect(await run.result({ timeout: 60_000 })).toMatchObject({ run: 1, text: 'served after all' })
-        const lost = { error: { attempt: 1, class: 'HeartbeatTimeout' } }
-        expect(ofType(await eventsOf(session), 'model_attempt_failed')).toMatchObject([lost])
-        expect(ofType(await eventsOf(session), 'model_completed')).toMatchObject([{ attempt: 2 }])
+        const events = await eventsOf(session)
+        const failed = ofType(events, 'model_attempt_failed').map(({ error }) => error)
+        // The workflow was on that machine, too, so the next attempt may not be able to read the session at first.
+        expect(failed[0]).toMatchObject({ attempt: 1, class: 'HeartbeatTimeout' })
+        expect(ofType(events, 'model_completed')).toMatchObject([{ attempt: failed.length + 1 }])
       } finally {
         entered.open()
         partition.end()
