@@ -143,8 +143,10 @@ async function resultsOfLost(
   const lost = new Set<unknown>(answers.flatMap((one) => (one.of === 'call' && one.result === undefined ? one.callId : [])))
   if (lost.size === 0) return []
   const late = received.filter(({ kind, name }) => kind === 'signal' && name === SIGNALS.lateResult)
-  const requests = await Promise.all(late.map((one) => requestIn(one, client)))
-  return requests.flatMap(({ name, details }) => (isObject(details) && lost.has(details.callId) ? [{ kind: 'signal', name, details }] : []))
+  const results = new Map<unknown, PriorRequest>()
+  for (const { name, details } of await Promise.all(late.map((one) => requestIn(one, client))))
+    if (isObject(details) && lost.has(details.callId)) results.set(details.callId, { kind: 'signal', name, details })
+  return [...results.values()]
 }
 
 /** Whether the stored events belong to another past than the one that these activities know. */
@@ -180,7 +182,7 @@ function completesAfter({ workflowTaskCompletedEventAttributes: completed }: His
 
 /**
  * What the execution itself had inherited from one that could not be replayed, and had not used by the time its events were stored. Used
- * answers match no open call or turn, and each update that was carried out left an event.
+ * answers match no open call or turn, a late result changes no call that has ended, and each update that was carried out left an event.
  */
 export async function readLeft(
   sessionId: string,
@@ -196,7 +198,9 @@ export async function readLeft(
   const left = await withoutStored(updates, events, settled, history, client)
   const requests = await Promise.all(left.map((one) => passedOn(one, executionId, client)))
   const answers = inheritedBy(carried, loaded)
-  return { ...(answers.length > 0 && { answers }), ...(requests.length > 0 && { requests }) }
+  const results = await resultsOfLost([...passedOnTo(loaded), ...receivedIn(history)], answers, client)
+  const all = [...results, ...requests]
+  return { ...(answers.length > 0 && { answers }), ...(all.length > 0 && { requests: all }) }
 }
 
 const inheritedBy = (carried: Continuation | undefined, loaded: Succession | undefined): PriorAnswer[] => [

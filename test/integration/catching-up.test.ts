@@ -527,7 +527,17 @@ it('the late result of an effect counts although its session is paused, has been
   await rowsMatchEvents(here.stack, played.id)
 })
 
-it('the late result of an effect counts although its session is paused and is then taken over a second time', LIMIT, async () => {
+it.each([
+  { then: 'taken over', end: (played: Played) => takeOver(played, player.agent) },
+  {
+    then: 'terminated',
+    async end({ id, session }: Played) {
+      await workflowOf(id).terminate('a test')
+      await builds.start({ agents: [player.agent] })
+      await session.resume()
+    },
+  },
+])('the late result of an effect counts although its session is paused, taken over, and then $then', LIMIT, async ({ end }) => {
   const old = await here.startWorker({ agents: [player.agent] })
   const body = gate()
   const scripts: Scene['model'][] = [() => 'hello', () => [use('wire', 'money')]]
@@ -555,8 +565,8 @@ it('the late result of an effect counts although its session is paused and is th
   await session.send('three')
   await stored(played)
   await builds.stop()
-  await takeOver(played, player.agent)
-  await until('it is taken over again', async () => ofType(await eventsOf(session), 'session_resumed').length === 2, 60_000)
+  await end(played)
+  await until('it is resumed again', async () => ofType(await eventsOf(session), 'session_resumed').length === 2, 60_000)
   await session.unpause()
   await two.result(TIMEOUT)
   const events = await eventsOf(session)
