@@ -34,8 +34,8 @@ export function countAttempt(
     // handling it.
     const made = Math.max(info.attempt - 1, (last?.attempt ?? before) - before)
     for (let lost = failed.length + 1; lost <= made; lost++) failed.push(lostAttempt(before + lost, last))
-  } else if (last?.reserved && last.attempt > before + failed.length) {
-    // A worker served the call after all, and reserved part of the budget for it.
+  } else if ((last?.reserved || last?.begun) && last.attempt > before + failed.length) {
+    // A worker served the call after all, and has asked the model, or reserved part of the budget for it.
     failed.push(lostAttempt(last.attempt, last))
   }
   const tally = tallied(prior, failed)

@@ -51,7 +51,7 @@ const eventOf = ({ json }: LogEntry): SessionEvent => JSON.parse(json) as Sessio
 
 /** A target in the past, and the effects after it, which a rollback does not undo. */
 function findPlace(entries: readonly LogEntry[], input: FindPlaceInput): FindPlaceResult {
-  const { archived, upToSeq, watermark } = input
+  const { archived, upToSeq, watermark, calls } = input
   const past = entries.map((entry) => ({ event: eventOf(entry), digest: entry.digest }))
   const events = past.map(({ event }) => event)
   const run = input.newestRun && newestRun(events)
@@ -65,7 +65,7 @@ function findPlace(entries: readonly LogEntry[], input: FindPlaceInput): FindPla
     return {
       kind: 'found',
       ...place,
-      ...effectsAfter(events, place.seq),
+      ...effectsAfter(events, place.seq, calls),
       removed: run ? [] : messages.map(({ messageId }) => shortHash(messageId)).slice(-ACCEPTED_KEPT),
       ...(run && { again: { messages, intent: run.intent } }),
       ...defined({ restored: restoredFrom(keptAt(events, place.seq), keptAt(events, watermark.seq)) }),

@@ -5,6 +5,7 @@ import { isRunInProgress } from '../session/decide.ts'
 import { defined } from '../session/defined.ts'
 import { jsonBytes } from '../session/json.ts'
 import { DECISIONS, PAUSES, SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
+import { changesNoRun } from '../session/protocol/requests.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Activity } from './answered.ts'
 
@@ -20,7 +21,7 @@ interface UnstoredActivities {
 }
 
 /** A request that is passed on. `at`: its position in history; 0 if an earlier execution had received it. */
-type PlacedRequest = Pick<PriorRequest, 'kind' | 'name'> & { at: number }
+type PlacedRequest = Pick<PriorRequest, 'kind' | 'name' | 'details'> & { at: number }
 
 interface TurnOf {
   run: number
@@ -50,7 +51,7 @@ export function lostWith(
 
 /** Whether runs and calls have the same numbers after the request as without it. */
 function keepsRun(one: PlacedRequest): boolean {
-  return one.kind === 'update' ? DECISIONS.includes(one.name) || CHANGE_NOTHING.includes(one.name) : !isStop(one)
+  return one.kind === 'update' ? DECISIONS.includes(one.name) || changesNothing(one) : !isStop(one)
 }
 
 function isStop({ kind, name }: PlacedRequest): boolean {
@@ -70,8 +71,7 @@ function onlyStops(
 ): boolean {
   const { run } = input as ExecuteToolInput
   if (state === null || followingRuns(state).first !== run) return false
-  if (received.some(({ kind, name }) => kind === 'update' && !CHANGE_NOTHING.includes(name)) || received.filter(isStop).length > 1)
-    return false
+  if (received.some((one) => one.kind === 'update' && !changesNothing(one)) || received.filter(isStop).length > 1) return false
   const asked = scheduled.filter((one) => one.name === 'callModel' && (one.input as CallModelInput).run === run)
   const newest = asked.at(-1)
   if (!newest) return true
@@ -80,8 +80,8 @@ function onlyStops(
   return messages <= (state?.current?.run === run ? 0 : 1)
 }
 
-/** Updates that at most delay what the session does. */
-const CHANGE_NOTHING: readonly string[] = [...PAUSES, UPDATES.resume]
+/** Whether the update at most delays what the session does. */
+const changesNothing = (one: PlacedRequest): boolean => PAUSES.includes(one.name) || one.name === UPDATES.resume || changesNoRun(one)
 
 /**
  * Whether the session gets to the call with the same numbers. All messages are there from the beginning, so a run that ended without calls

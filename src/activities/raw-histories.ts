@@ -118,13 +118,37 @@ export async function readUnstored(sessionId: string, executionId: string, event
   const requests = await Promise.all(left.map((one) => passedOn(one, executionId, client)))
   const ofMistaken = mistaken ? await readMistaken(sessionId, mistaken, client) : []
   const received = [...ofMistaken, ...requests]
-  const placed = [...ofMistaken.map((one) => ({ ...one, at: 0 })), ...left]
+  const placed = [...ofMistaken.map((one) => ({ ...one, at: 0 })), ...requests.map((one, place) => ({ ...one, at: left[place]?.at ?? 0 }))]
   const unanswered = activities.filter(({ at, endedAt }) => at > newest || endedAt === undefined || endedAt > newest)
   const made = await callsMadeBy(unanswered, { sessionId, executionId }, client)
   const answers = withoutFailures([...inheritedBy(carried, loaded), ...(await answersIn(unanswered, made, client))])
   if (newest < 0 && carriedUpTo > stored) return { received, answers, lost: 'events that an earlier execution passed on to it' }
   const known = stored > 0 ? await events.state() : undefined
-  return { received, answers, lost: lostWith(placed, { activities: unanswered, made, since: newest }, answers, known) }
+  const results = await resultsOfLost(
+    all.filter((one) => one.at <= newest),
+    answers,
+    client,
+  )
+  const lost = lostWith(placed, { activities: unanswered, made, since: newest }, answers, known)
+  return { received: [...results, ...received], answers, lost }
+}
+
+/**
+ * The late results among these requests of calls that have no answer. The execution had received them, but records them only once its session
+ * gets to the call, and a pause may keep it from getting there.
+ */
+async function resultsOfLost(
+  received: readonly ReceivedRequest[],
+  answers: readonly PriorAnswer[],
+  client: Client,
+): Promise<PriorRequest[]> {
+  const lost = new Set<unknown>(answers.flatMap((one) => (one.of === 'call' && one.result === undefined ? one.callId : [])))
+  if (lost.size === 0) return []
+  const late = received.filter(({ kind, name }) => kind === 'signal' && name === SIGNALS.lateResult)
+  const results = new Map<unknown, PriorRequest>()
+  for (const { name, details } of await Promise.all(late.map((one) => requestIn(one, client))))
+    if (isObject(details) && lost.has(details.callId)) results.set(details.callId, { kind: 'signal', name, details })
+  return [...results.values()]
 }
 
 /** Whether the stored events belong to another past than the one that these activities know. */
@@ -160,8 +184,8 @@ function completesAfter({ workflowTaskCompletedEventAttributes: completed }: His
 
 /**
  * What the execution itself had inherited from one that could not be replayed, and had not used by the time its events were stored. Used
- * answers match no open call or turn, and each update that was carried out left an event. Also the calls that ran as part of its last model
- * call, if it had not handled them.
+ * answers match no open call or turn, a late result changes no call that has ended, and each update that was carried out left an event.
+ * Also the calls that ran as part of its last model call, if it had not handled them.
  */
 export async function readLeft(
   sessionId: string,
@@ -179,7 +203,9 @@ export async function readLeft(
   const requests = await Promise.all(left.map((one) => passedOn(one, executionId, client)))
   const made = await callsMadeBy(notHandled(activities, history), { sessionId, executionId }, client)
   const answers = [...inheritedBy(carried, loaded), ...[...made].flatMap((one) => answersOf(...one))]
-  return { ...(answers.length > 0 && { answers }), ...(requests.length > 0 && { requests }) }
+  const results = await resultsOfLost([...passedOnTo(loaded), ...receivedIn(history)], answers, client)
+  const all = [...results, ...requests]
+  return { ...(answers.length > 0 && { answers }), ...(all.length > 0 && { requests: all }) }
 }
 
 const inheritedBy = (carried: Continuation | undefined, loaded: Succession | undefined): PriorAnswer[] => [

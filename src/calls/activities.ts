@@ -384,6 +384,8 @@ export interface FindPlaceInput extends EventsInput {
   newestRun?: true
   /** Also search in a past that a rollback has archived. */
   archived?: true
+  /** Calls of which it matters whether they are among the effects that are not reported. */
+  calls?: string[]
 }
 
 /** The position of a target, and the effects after it, which a rollback does not undo. */
@@ -395,6 +397,8 @@ export type FindPlaceResult =
       lastMessageId?: string
       effects: EffectReport[]
       more: number
+      /** Those of `calls` whose effects are among the `more` ones. */
+      among?: string[]
       /** Short hashes of the ids of the messages after the place that would be archived. */
       removed: string[]
       /** The messages that the newest run accepted, and its intent. */

@@ -132,6 +132,8 @@ export interface JobLink {
   reserve(reservation: Reservation): Promise<void>
   /** Reports how many tokens of the answer have arrived so far: the cost of the call if this executor dies. */
   reportTokens(tokensSoFar: number): void
+  /** Reports that a model is about to be asked: an attempt that waits for a worker that serves it has found one, and counts if it is lost. */
+  asking(): void
   /** Reports how long a request to a model took, for metrics only. */
   asked(request: TimedRequest): void
   /** Sends watchers a piece of a model call's answer. */

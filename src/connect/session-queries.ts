@@ -41,11 +41,11 @@ export async function queryEvents(
 export async function queryState(client: Client, sessionId: string, timeoutMs: number): Promise<SessionState | UnopenedState> {
   const live = await queryLiveState(client, sessionId, timeoutMs)
   if (!('v' in live)) return live
-  const { callWaits: _, ...state } = live
+  const { callWaits: _, stopping: __, ...state } = live
   return state
 }
 
-/** The same, plus what its calls wait for, which the state does not include. */
+/** The same, plus what the state does not include. */
 export function queryLiveState(client: Client, sessionId: string, timeoutMs: number): Promise<LiveState | UnopenedState> {
   return ask(client, { sessionId }, [QUERIES.state], timeoutMs)
 }

@@ -135,7 +135,10 @@ export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unreporte
 /** What is known about an attempt that did not report back: heartbeat details, and the details of `WorkerDied`. */
 export interface AttemptReport {
   attempt: number
-  /** Of an `external` call: whether its body may have been entered. Always false for others, which may simply run again. */
+  /**
+   * Of an `external` call: whether its body may have been entered. Of an attempt at a model call that waits for a worker that serves it:
+   * whether one has asked the model. Always false for others, which may simply run again.
+   */
   begun: boolean
   /** Failed attempts of this activity so far. */
   failed: FailedAttempt[]

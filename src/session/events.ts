@@ -356,6 +356,8 @@ export type EventBody =
       moreEffects?: number
       /** The effects were undone outside of pawl: their keys and unknown outcomes no longer count. */
       keys?: 'forgotten'
+      /** Calls that the session's state still knew, and whose effects are among the older ones that `effects` has no room for. */
+      alsoForgotten?: string[]
       /** Short hashes of the ids of archived messages. Messages with these ids can be sent again. */
       removed?: string[]
       /** Messages that are back in the inbox, to be answered again. The first one opened the run of this intent. */

@@ -108,6 +108,7 @@ function isPauseDue({ catchesUp }: Session): boolean {
 function mayNotStart(session: Session, step: 'start_run' | 'end_hooks'): boolean {
   const { holds, catchesUp } = session
   if (holds > 0 || catchesUp?.isHeld) return true
+  if (catchesUp?.isHeld === false && catchesUp.isBeforeRuns && catchesUp.comesFirst?.()) return true
   // The session may have to end the hooks before it can carry out an update that waits.
   return (catchesUp !== undefined || step === 'start_run') && !mayTakeAny(session)
 }

@@ -16,11 +16,18 @@ import type { Stopping } from './stopping.ts'
 import type { BudgetRaise } from '../session/spending/spend.ts'
 import { defined } from '../session/defined.ts'
 
+/** The next update is carried out before the next run starts (`isHeld`), or waits for a run. */
+export type CatchingUp = { isHeld: true } | ({ isHeld: false } & WaitForRun)
+
 /**
- * The next update is carried out before the next run starts (`isHeld`), or after the run of the messages up to an event. `comesFirst`: whether
- * it is now due, and to be carried out before the run takes another step.
+ * An update that waits for a run. The run takes the messages up to an event. `comesFirst`: whether the update is now due, and to be carried
+ * out before the run takes another step; `isBeforeRuns`: before another run starts, too.
  */
-export type CatchingUp = { isHeld: true } | { isHeld: false; takesUpTo: number; comesFirst?: () => boolean }
+export interface WaitForRun {
+  takesUpTo: number
+  comesFirst?: () => boolean
+  isBeforeRuns?: true
+}
 
 /** An update that is not carried out yet. `receivedAt`: the newest event when it was received. */
 interface WaitingUpdate {

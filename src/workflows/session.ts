@@ -125,7 +125,8 @@ function answerQueries(execution: CurrentExecution): void {
     const shown = shownOf(execution)
     if (!shown) return execution.opening.state()
     const callWaits = shown.waits.all()
-    return { ...snapshotOf(shown.journal.state), ...(callWaits.length > 0 && { callWaits }) }
+    const stopping = shown.stopping.isComing() && hasRunInProgress(shown)
+    return { ...snapshotOf(shown.journal.state), ...(callWaits.length > 0 && { callWaits }), ...(stopping && { stopping }) }
   })
   setHandler(eventsQuery, (raw) => {
     const query = requestOf<EventsQuery>(raw)

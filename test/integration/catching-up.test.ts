@@ -402,6 +402,84 @@ it('a run that was paused and continued is taken over with its unstored calls an
 })
 
 it(
+  'a checkpoint, a raise and a fork beside calls that are not stored are carried out in the execution that takes over',
+  LIMIT,
+  async () => {
+    const rich = stage({ name: 'rich', limits: { maxTotalTokens: 1_000_000 }, checkpoint: { everyTurns: 100 } })
+    const postgres = await builds.startOld(rich.agent)
+    const payment = gate()
+    const scripts: Scene['model'][] = [() => 'hello', () => [use('pay', 'rent')], () => [use('put', 'note')]]
+    const played: Played = rich.play(here.pawl, {
+      model: (request, ctx) => scripts.shift()?.(request, ctx) ?? 'done',
+      pay: async () => {
+        await payment.pass()
+        return 'receipt 9'
+      },
+    })
+    const { session } = played
+    await (await session.send('one')).result(TIMEOUT)
+    await stored(played)
+    await postgres.close()
+    const two = await session.send('two')
+    await payment.reached
+    expect(await session.checkpoint('before the audit', { by: 'anna' })).toEqual({ version: 1, made: false })
+    await session.raise({ maxTotalTokens: 2_000_000, by: 'anna' })
+    await workflowOf(played.id).executeUpdate('fork', { args: [{ interrupt: false }] })
+    const three = await session.send('three')
+    payment.open()
+    await until('the model has answered', async () => (await session.state()).status === 'idle')
+    await builds.stop()
+    await takeOver(played, rich.agent)
+    expect((await two.result(TIMEOUT)).run).toBe(2)
+    expect((await three.result(TIMEOUT)).run).toBe(2)
+    expect(played.entries.map(({ tool }) => tool)).toEqual(['pay', 'put'])
+    expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked'))).toEqual(['one', 'two', 'three'])
+    const events = await eventsOf(session)
+    expect(ofType(events, 'checkpoint_made')).toMatchObject([{ version: 1, run: 2, reasons: ['before the audit'], by: 'anna' }])
+    expect(ofType(events, 'budget_raised')).toMatchObject([{ scope: 'run', run: 2, maxTotalTokens: 2_000_000 }])
+    expect(ofType(events, 'request_passed_on').map(({ name, code }) => [name, code])).toEqual([
+      ['checkpoint', undefined],
+      ['raise', undefined],
+      ['fork', undefined],
+    ])
+    await rowsMatchEvents(here.stack, played.id)
+  },
+)
+
+it('a raise that is passed on does not raise the budget of the run after the one that it was meant for', LIMIT, async () => {
+  const rich = stage({ name: 'rich', limits: { maxTotalTokens: 1_000_000 } })
+  const postgres = await builds.startOld(rich.agent)
+  const [payment, held] = [gate(), gate()]
+  const scripts: Scene['model'][] = [() => 'hello', () => [use('pay', 'rent')]]
+  const played: Played = rich.play(here.pawl, {
+    model: (request, ctx) => scripts.shift()?.(request, ctx) ?? 'done',
+    pay: async () => {
+      await payment.pass()
+      return 'receipt 9'
+    },
+    look: () => held.pass(),
+  })
+  const { session } = played
+  await (await session.send('one')).result(TIMEOUT)
+  await stored(played)
+  await postgres.close()
+  const two = await session.send('two')
+  await payment.reached
+  await session.raise({ maxTotalTokens: 2_000_000 })
+  payment.open()
+  await until('the run has ended', async () => (await session.state()).status === 'idle')
+  const three = await session.send('three')
+  await until('the next run has ended', async () => (await endsIn(played)).filter((one) => one === 'run_completed').length === 3)
+  await builds.stop()
+  await takeOver(played, rich.agent)
+  expect((await two.result(TIMEOUT)).run).toBe(2)
+  await three.result(TIMEOUT)
+  expect(played.count('pay')).toBe(1)
+  expect(ofType(await eventsOf(session), 'budget_raised').map(({ run }) => run)).toEqual([2])
+  await rowsMatchEvents(here.stack, played.id)
+})
+
+it(
   'an interrupt during a pause beside a call that is not stored ends the run that is taken over, and its effect stays',
   LIMIT,
   async () => {
@@ -445,6 +523,56 @@ it('the late result of an effect counts although its session is paused, has been
   expect(await codeOf(two)).toBe('run_interrupted')
   expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0', 'run_interrupted'])
   expect(ofType(await eventsOf(played.session), 'tool_completed').map(({ value }) => value)).toEqual(['reference 8'])
+  await old.stop()
+  await rowsMatchEvents(here.stack, played.id)
+})
+
+it.each([
+  { then: 'taken over', end: (played: Played) => takeOver(played, player.agent) },
+  {
+    then: 'terminated',
+    async end({ id, session }: Played) {
+      await workflowOf(id).terminate('a test')
+      await builds.start({ agents: [player.agent] })
+      await session.resume()
+    },
+  },
+])('the late result of an effect counts although its session is paused, taken over, and then $then', LIMIT, async ({ end }) => {
+  const old = await here.startWorker({ agents: [player.agent] })
+  const body = gate()
+  const scripts: Scene['model'][] = [() => 'hello', () => [use('wire', 'money')]]
+  const played: Played = player.play(here.pawl, {
+    model: (request, ctx) => scripts.shift()?.(request, ctx) ?? 'done',
+    wire: async () => {
+      await body.pass()
+      return 'reference 8'
+    },
+  })
+  const { session } = played
+  await (await session.send('one')).result(TIMEOUT)
+  const two = await session.send('two')
+  await body.reached
+  await session.pause()
+  await stored(played)
+  await takeOver(played, player.agent)
+  await pausedAgain(played)
+  body.open()
+  await until('the result has arrived', async () => {
+    const { events } = await workflowOf(played.id).fetchHistory()
+    return events?.some(({ workflowExecutionSignaledEventAttributes: signal }) => signal?.signalName === 'late_result')
+  })
+  // What is stored after the result does not say that it has arrived.
+  await session.send('three')
+  await stored(played)
+  await builds.stop()
+  await end(played)
+  await until('it is resumed again', async () => ofType(await eventsOf(session), 'session_resumed').length === 2, 60_000)
+  await session.unpause()
+  await two.result(TIMEOUT)
+  const events = await eventsOf(session)
+  expect(ofType(events, 'tool_completed').map(({ value }) => value)).toEqual(['reference 8'])
+  expect(ofType(events, 'tool_unknown')).toEqual([])
+  expect(played.count('wire')).toBe(1)
   await old.stop()
   await rowsMatchEvents(here.stack, played.id)
 })

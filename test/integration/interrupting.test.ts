@@ -75,6 +75,31 @@ describe.concurrent('an interrupt', () => {
     ])
   })
 
+  it('the state says that a run is being stopped until its calls have ended, and not of the run that follows', async () => {
+    const [deaf, next] = [gate(), gate()]
+    const { session } = player.play(here.pawl, {
+      model: async (request, { signal }) => {
+        if (saidIn(request).length > 1) await next.pass(signal)
+        return saidIn(request).length > 1 ? 'done' : [use('look', 'it')]
+      },
+      // It does not react to its abort signal.
+      look: () => deaf.pass(),
+    })
+    const first = await session.send('one')
+    await deaf.reached
+    expect((await session.state()).current).not.toHaveProperty('stopping')
+    await session.interrupt()
+    await session.send('two')
+    expect((await session.state()).current).toMatchObject({ run: 1, stopping: true })
+    deaf.open()
+    expect(await first.settled(TIMEOUT)).toMatchObject({ status: 'interrupted' })
+    await next.reached
+    const { current } = await session.state()
+    expect(current).toMatchObject({ run: 2 })
+    expect(current).not.toHaveProperty('stopping')
+    next.open()
+  })
+
   it('an interrupt just as the run ends interrupts it or comes too late, and does not affect the next run', async () => {
     const door = gate()
     const { session } = player.play(here.pawl, {

@@ -49,6 +49,17 @@ const agent = defineAgent({
     tool('per_call', 'idempotent', 'call'),
     tool('per_order', 'external', ({ order }) => `order-${order}`),
     tool('other_per_order', 'external', ({ order }) => `order-${order}`),
+    defineTool({
+      name: 'unsure',
+      description: 'unsure',
+      effect: 'external',
+      onUnknown: 'tell_model',
+      input: z.object({ order: z.string() }),
+      execute: ({ order }, ctx) => {
+        entered.push({ session: ctx.sessionId, tool: `unsure ${order}`, key: ctx.idempotencyKey })
+        throw new Error('the connection was lost')
+      },
+    }),
     tool('keyless', 'external', () => ''),
     tool('broken', 'external', () => {
       throw new Error('the key service is away')
@@ -184,6 +195,21 @@ describe.concurrent('a completed key', () => {
     expect(keysOf(fork.id, 'per_order')).toEqual(keysOf(session.id, 'per_order'))
     expect(keysOf(fork.id, 'per_session')).not.toEqual(keysOf(session.id, 'per_session'))
   })
+})
+
+it('a rollback that forgets effects forgets all after its target, also those that it has no room to report', async () => {
+  const session = newSession()
+  const B = { order: 'b' }
+  expect(await calling(session, ['per_session', A])).toEqual(['per_session a (1)'])
+  const many = (name: string) => Array.from({ length: 60 }, (_, n): [string, JsonObject] => [name, { order: `${n}` }])
+  const calls = [['per_session', B], ...many('unsure'), ...many('per_run')]
+  await (await session.send(JSON.stringify(calls), { messageId: 'wrong' })).result({ timeout: 120_000 })
+  // The session's state remembers the 50 newest unknown outcomes, some of which are not among the 100 newest effects.
+  expect(await session.rollback({ message: 'wrong', keys: 'forgotten' })).toMatchObject({ moreEffects: 21 })
+  const [first, second] = await calling(session, ['per_session', A], ['per_session', B], ['unsure', { order: '15' }])
+  expect([first, second]).toEqual(['[idempotent replay of t_1_1_0]\nper_session a (1)', expect.stringMatching(/^per_session b/)])
+  const again = entered.filter((one) => one.session === session.id && one.tool === 'unsure 15')
+  expect(again).toHaveLength(2)
 })
 
 it.each([

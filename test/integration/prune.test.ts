@@ -15,7 +15,7 @@ import type { SessionState } from '../../src/session/state.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
 import { answersIn, type Played, saidIn, type Stage, stage, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
-import { runPawl } from './cli/processes.ts'
+import { pawl, runPawl } from './cli/processes.ts'
 import { EPOCH, eventsOf, logOf, received, started } from './store/sessions.ts'
 import type { PruneOptions } from '../../src/client/admin/upkeep-options.ts'
 import { openQueries } from '../../src/client/queries/queries.ts'
@@ -502,6 +502,25 @@ describe('pawl prune', () => {
     expect(lines.map(({ event }) => event)).toEqual(['batch', 'pruned'])
     expect(lines.at(-1)).toMatchObject({ sessions: 1 })
     expect(await store.events(id)).toEqual([])
+  })
+
+  it('pawl prune needs little memory, however much a session has said', async () => {
+    const id = `long-${randomUUID()}`
+    const end: EventBody = { type: 'session_closed', reason: 'requested' }
+    await store.flush(id, 'a chain', logOf([started({ sessionId: id }), end]))
+    // 150 MB.
+    const json = `'{"v":1,"seq":' || n || ',"at":1,"type":"message_received","messageId":"m' || n || '","content":"' || repeat('x', 50000) || '"}'`
+    await schema.query(
+      `insert into {schema}.events (session_id, seq, epoch, type, at, digest, json)
+       select $1, n, 'a chain', 'message_received', now(), 'd', ${json} from generate_series(10, 3009) as n`,
+      [id],
+    )
+    await schema.age([id], 100)
+    const small = { ...env(), NODE_OPTIONS: '--max-old-space-size=96' }
+    const args = ['prune', '--older-than', '90d', '--json', '--schema', schema.name]
+    const { code, stdout } = await pawl(args, { cwd: process.cwd(), env: small, input: '' }).ended
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({ event: 'pruned', sessions: 1, rows: { events: 3_002 } })
   })
 
   it('pawl prune refuses missing and invalid options with exit code 1', async () => {

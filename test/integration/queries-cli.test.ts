@@ -5,7 +5,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { defineAgent, defineTool } from 'pawl'
+import { scripted } from 'pawl/testing'
 import pg from 'pg'
+import { z } from 'zod'
 import type { SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -393,6 +396,33 @@ describe('the commands that act on a session', () => {
     expect((await run(['show', id])).stdout).toMatch(/paused +since \S+Z by ann: a break\n/)
     expect(await json(['unpause', id, ...queue])).toMatchObject([{ event: 'unpaused', already: false }])
     expect(await (await held.session.send('three')).result({ timeout: 20_000 })).toMatchObject({ text: 'one, two, three' })
+  })
+
+  it('pawl interrupt says that the run is over although the next one has already begun', async () => {
+    const own = await deploy({ schema })
+    const second = gate()
+    try {
+      const input = z.object({})
+      const asks = defineTool({ name: 'ask', description: 'Asks.', effect: 'external', approval: true, input, execute: () => 'done' })
+      const model = scripted(async (request, { signal }) => {
+        if (!saidIn(request).includes('two')) return [{ type: 'tool_use', id: 'u', name: 'ask', input: {} }]
+        await second.pass(signal)
+        return 'done'
+      })
+      await own.startWorker({ agents: [defineAgent({ name: 'asker', instructions: '', tools: [asks], model })] })
+      const id = `asked-next-${randomUUID()}`
+      const session = own.pawl.session(id, { agent: 'asker' })
+      await session.send('one')
+      await until('the first run waits', async () => (await session.state()).status === 'waiting')
+      const next = await session.send('two')
+      const said = await json(['interrupt', id, '--by', 'ann', '--task-queue', own.taskQueue])
+      expect(said).toMatchObject([{ event: 'interrupted', current: { run: 2 } }])
+      second.open()
+      expect(await next.settled({ timeout: 20_000 })).toMatchObject({ status: 'completed', run: 2 })
+    } finally {
+      second.open()
+      await own.stop()
+    }
   })
 
   it('a chat continues a session whose workflow was terminated, and shows how its run ends', async () => {

@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { startPartition } from '../support/partition.ts'
+import { type Partition, startPartition } from '../support/partition.ts'
 import { answersIn, inOrder, resultsIn, stage, use } from '../support/scenes.ts'
 import { size } from '../support/sizes.ts'
 import { type Gate, gate, until } from '../support/until.ts'
@@ -60,6 +60,46 @@ describe.concurrent('an agent that no worker serves', () => {
       expect(ofType(events, 'model_attempt_failed')).toEqual([])
       expect(ofType(events, 'recovery_ended')).toMatchObject([{ strategy: 'automatic', run: 1 }])
     }))
+
+  it('an agent that no worker serves is served by one whose machine is lost: that attempt at the model call has a row', {
+    timeout: 90_000,
+  }, async () => {
+    const partitions: Partition[] = []
+    await deployed(async (own) => {
+      const entered = gate()
+      const lateWith = (model: Parameters<typeof scripted>[0]): Agent =>
+        defineAgent({ name: 'late', instructions: '', model: scripted(model), tools: [] }) as Agent
+      const partition = await startPartition(own.stack.temporalAddress)
+      partitions.push(partition)
+      try {
+        const other = await own.startWorker({ agents: [stage({ name: 'other' }).agent] })
+        const session = own.pawl.session(`late-${randomUUID()}`, { agent: 'late', notServedAfter: '300ms' })
+        const run = await session.send('hello')
+        await until('the session is in error', async () => (await session.state()).error?.code === 'agent_not_served')
+        await other.stop()
+        const holds = lateWith((_, { signal }) => entered.pass(signal).then(() => 'too late'))
+        await own.startWorker({ agents: [holds], temporal: { address: partition.address }, tuner: ONE_ATTEMPT })
+        await entered.reached
+        await until('the server knows that the model was asked', async () => {
+          const { raw } = await own.temporal.workflow.getHandle(`pawl:${session.id}`).describe()
+          const [details] = raw.pendingActivities?.[0]?.heartbeatDetails?.payloads ?? []
+          return Buffer.from(details?.data ?? []).includes('"begun":true')
+        })
+        partition.begin()
+        await own.startWorker({ agents: [lateWith(() => 'served after all')] })
+        expect(await run.result({ timeout: 60_000 })).toMatchObject({ run: 1, text: 'served after all' })
+        const events = await eventsOf(session)
+        const failed = ofType(events, 'model_attempt_failed').map(({ error }) => error)
+        // The workflow was on that machine, too, so the next attempt may not be able to read the session at first.
+        expect(failed[0]).toMatchObject({ attempt: 1, class: 'HeartbeatTimeout' })
+        expect(ofType(events, 'model_completed')).toMatchObject([{ attempt: failed.length + 1 }])
+      } finally {
+        entered.open()
+        partition.end()
+      }
+    })
+    for (const partition of partitions) await partition.close()
+  })
 
   it('a result that is not there in time says that no worker serves the agent, and how to start one', () =>
     deployed(async (own) => {

@@ -301,6 +301,23 @@ describe('a call that waits for a decision from outside', () => {
       { kind: 'tool_resolved', by: 'ann', note: 'asked the bank', decision: 'skip' },
     ])
   })
+
+  it('a call with an unknown outcome waits for nobody after a rollback that forgot it, also if the rollback does not report it', async () => {
+    const store = open()
+    const target = begun.length - 2
+    const asks: EventBody = { type: 'tool_unknown', ...where, attempt: 1, message: 'it may have happened', ask: true }
+    const back: EventBody = { type: 'rolled_back', toSeq: target, upToSeq: begun.length + 2, effects: [], moreEffects: 1 }
+    const stopped = logOf([...begun, asks, { type: 'run_interrupted', run: 1 }])
+    await store.flush('s', EPOCH, stopped)
+    const waiting = async () => (await store.lists.pending({ session: 's' }, { limit: 10 })).items.map(({ callId }) => callId)
+    expect(await waiting()).toEqual(['t_1_1_0'])
+    const last = stopped.at(-1) ?? expect.fail()
+    const kept = logOf([back], last)
+    await store.flush('s', EPOCH, kept)
+    expect(await waiting()).toEqual(['t_1_1_0'])
+    await store.flush('s', EPOCH, logOf([{ ...back, keys: 'forgotten' }], kept.at(-1)))
+    expect(await waiting()).toEqual([])
+  })
 })
 
 describe('a large value', () => {

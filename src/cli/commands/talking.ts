@@ -87,20 +87,22 @@ const interrupt = sessionCommand({
   options: [...deploymentOptions(), byOption(), reasonOption(), jsonOption()],
   async run(pawl, id, { by, reason }) {
     const session = pawl.session(id)
+    const before = await session.state()
     await session.interrupt({ by, ...defined({ reason }) })
-    const { state, isOver } = await stateAfterRun(session)
+    const { state, isOver } = await stateAfterRun(session, before)
     const waits = isOver ? [] : ['  the run ends once its calls have ended; some of them do not react to their abort signals']
     return { json: { event: isOver ? 'interrupted' : 'interrupting', ...state }, lines: [...linesOfState(state), ...waits] }
   },
 })
 
-/** The state once the run is over, or after a while. */
-async function stateAfterRun(session: SessionHandle): Promise<{ state: SessionView; isOver: boolean }> {
-  let run: number | undefined
+/**
+ * The state once no run is being stopped, or after a while. A run that was in progress before the interrupt is being stopped, even if its
+ * worker does not say so; by the time of the interrupt, another one may have begun.
+ */
+async function stateAfterRun(session: SessionHandle, before: SessionView): Promise<{ state: SessionView; isOver: boolean }> {
   for (const until = Date.now() + ENDS_WITHIN_MS; ; await sleep(LOOK_EVERY_MS)) {
     const state = await session.state()
-    run ??= state.current?.run
-    const isOver = !isRunInProgress(state) || state.current?.run !== run
+    const isOver = !isRunInProgress(state) || !(state.current?.stopping || state.current?.run === before.current?.run)
     if (isOver || Date.now() > until) return { state, isOver }
   }
 }

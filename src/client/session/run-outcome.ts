@@ -20,6 +20,9 @@ export interface SettledAt {
   seq: number
 }
 
+/** The types of events that may take back how a run has settled. */
+export const TAKING_BACK: readonly SessionEvent['type'][] = ['recovery_started', 'rolled_back', 'message_received']
+
 /** Watches for one message's run. */
 export interface RunWatch {
   /** Accepts the next events; returns how the run settled, once it has, and the `seq` of the event that says so. */

@@ -7,12 +7,12 @@ import { isGone, untilGone } from './gone.ts'
 import { whyHeldUp } from './hold-ups.ts'
 import { MessageRejectedError, ResultTimeoutError, RunFailedError, RunInterruptedError } from '../errors.ts'
 import { inTime } from '../../waiting/in-time.ts'
-import { type RunEnd, type RunWatch, type SettledAt, watchRun } from './run-outcome.ts'
-import { queryLive, type SessionSource } from './events.ts'
+import { type RunEnd, type RunWatch, type SettledAt, TAKING_BACK, watchRun } from './run-outcome.ts'
+import { queryLive, readStored, type SessionSource } from './events.ts'
 import { followBatches, STORE_PATIENCE_MS } from './follow.ts'
 import type { RunHandle, RunResult, WaitOptions } from '../types.ts'
-import type { WatchedCommits } from '../../store/store.ts'
-import { eventsOf } from './past.ts'
+import type { Store, WatchedCommits } from '../../store/store.ts'
+import { eventsOf, pagesOf, type ReadPage } from './past.ts'
 import { defined } from '../../session/defined.ts'
 import { watchBatches } from './watch.ts'
 import { checkFollowing, checkWait } from './options.ts'
@@ -122,10 +122,10 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
     }
   }
 
-  /** How the run ends, or the first result of `look`, which is called after each batch of events. */
+  /** How the run ends, or the first result of `look`, which is called after each batch of events with the `seq` of its last one. */
   async function settle<T>(
     options: WaitOptions | undefined,
-    look: (watch: RunWatch) => Promise<T | undefined>,
+    look: (watch: RunWatch, seq: number) => Promise<T | undefined>,
     which?: WatchedCommits,
   ): Promise<RunEnd | T> {
     const { timeoutMs, signal: stopped } = checkWait(options)
@@ -144,7 +144,7 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
       for await (const batch of followBatches(source, await begin(signal), signal, which)) {
         const end = await final(watch, batch)
         if (end) return end.settled
-        const now = await look(watch)
+        const now = await look(watch, batch.at(-1)?.seq ?? 0)
         if (now) return now
       }
       throw signal.reason
@@ -158,21 +158,37 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
     }
   }
 
-  /**
-   * How the run has settled, by all events so far. The store may lack a recovery that a person has just started, so the workflow is asked
-   * about a failure.
-   */
+  /** How the run has settled, by all events that are known now: later ones than those of `batch` may take back what it says. */
   async function final(watch: RunWatch, batch: readonly SessionEvent[]): Promise<SettledAt | undefined> {
     const end = watch.take(batch)
     const last = batch.at(-1)
-    if (end?.settled.status !== 'failed' || !last) return end
-    // Without a workflow, or a worker to query, no recovery has been accepted since.
-    const later = await queryLive(source, last.seq, PAGE_BYTES).catch(() => [])
-    return watch.isTakenBackBy(later) ? undefined : end
+    if (!end || !last) return end
+    return (await isTakenBack(watch, end.settled, last.seq)) ? undefined : end
   }
 
-  /** Whether the run waits for a person or a client. The store may lack a decision or an answer that just arrived; the workflow has it. */
-  async function stillWaiting(watch: RunWatch): Promise<WaitingRun | undefined> {
+  /** Whether an event after `seq` takes back how the run has settled. */
+  async function isTakenBack(watch: RunWatch, { status }: RunEnd, seq: number): Promise<boolean> {
+    const isIn = async (read: ReadPage): Promise<boolean> => {
+      for await (const page of pagesOf(read, seq)) if (watch.isTakenBackBy(page)) return true
+      return false
+    }
+    const stored = await inStore((from) => isIn((after) => from.events(sessionId, { after, types: TAKING_BACK })))
+    // The store may lack a recovery that a person has just started.
+    if (stored === true || (stored === false && status !== 'failed')) return stored
+    // Without a workflow, or a worker to query, no recovery has been accepted since.
+    return isIn((after) => queryLive(source, after, PAGE_BYTES)).catch(() => false)
+  }
+
+  /** What the store says; undefined if there is none, or if it does not answer soon. */
+  async function inStore<T>(read: (from: Store) => Promise<T>): Promise<T | undefined> {
+    return (await inTime(readStored(source, read), STORE_PATIENCE_MS))?.rows
+  }
+
+  /**
+   * Whether the run waits for a person or a client, by the events up to `seq`. The store may lack a decision or an answer that just arrived;
+   * the workflow has it.
+   */
+  async function stillWaiting(watch: RunWatch, seq: number): Promise<WaitingRun | undefined> {
     const waiting = watch.waiting()
     if (!waiting) return undefined
     const { client } = source
@@ -182,7 +198,9 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
     } catch {
       // There is no workflow, or no worker to query, so no decision or answer has been accepted since.
     }
-    return waiting
+    // Events that are stored and not read yet may say what became of it.
+    const next = await inStore((from) => from.events(sessionId, { after: seq, limit: 1 }))
+    return next?.length ? undefined : waiting
   }
 
   const settled: RunHandle['settled'] = (options) => settle(options, stillWaiting)

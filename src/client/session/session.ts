@@ -65,7 +65,7 @@ import { followBatches } from './follow.ts'
 import { readRunReport } from './run-report.ts'
 import type { SessionState } from '../../session/state.ts'
 import { viewOf } from '../../session/watching/view.ts'
-import { readState, readStateAndWaits } from './state.ts'
+import { readState, readStateAndFacts } from './state.ts'
 import { noteSource } from './stored-past.ts'
 import { checkReading, readMoments, readSlice } from './slice.ts'
 import { watchBatches } from './watch.ts'
@@ -229,8 +229,8 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     run: (messageId) => runHandle(source, checkMessageId(messageId)),
     ...withoutOptions({
       async state() {
-        const { state, waits } = await sayingIfGone(source, () => readStateAndWaits(source))
-        return viewOf(state, waits)
+        const { state, facts } = await sayingIfGone(source, () => readStateAndFacts(source))
+        return viewOf(state, facts)
       },
       status: () => readReport(source),
       messages: () => readMessages(source),

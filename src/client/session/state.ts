@@ -2,7 +2,8 @@
 import { queryLiveState } from '../../connect/session-queries.ts'
 import { fold } from '../../session/fold/fold.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
-import type { CallWait } from '../../session/watching/waits.ts'
+import type { LiveFacts } from '../../session/protocol/protocol.ts'
+import { defined } from '../../session/defined.ts'
 import { ifErased } from './erased.ts'
 import { whyUnavailable } from './hold-ups.ts'
 import { pagesOf } from './past.ts'
@@ -13,28 +14,26 @@ const QUERY_TIMEOUT_MS = 5_000
 
 /** What the workflow answered. */
 export type WorkflowAnswer =
-  | { state: SessionState; waits: readonly CallWait[]; failed?: undefined; error?: undefined }
-  | { state?: undefined; waits?: undefined; failed?: unknown; error?: SessionError }
+  | { state: SessionState; facts: LiveFacts; failed?: undefined; error?: undefined }
+  | { state?: undefined; facts?: undefined; failed?: unknown; error?: SessionError }
 
 /**
  * The state, from the workflow or the store. Temporal answers for an erased session from its history until that is deleted.
  * @throws SessionNotFoundError, SessionUnavailableError.
  */
 export async function readState(source: Omit<SessionSource, 'closed'>): Promise<SessionState> {
-  return (await readStateAndWaits(source)).state
+  return (await readStateAndFacts(source)).state
 }
 
-/** The same with what its calls wait for, which only the workflow knows. */
-export async function readStateAndWaits(
-  source: Omit<SessionSource, 'closed'>,
-): Promise<{ state: SessionState; waits: readonly CallWait[] }> {
+/** The same with what only the workflow knows. */
+export async function readStateAndFacts(source: Omit<SessionSource, 'closed'>): Promise<{ state: SessionState; facts: LiveFacts }> {
   const [live, erased] = await Promise.all([liveState(source), ifErased(source)])
   if (erased) throw erased
-  if (live.state) return { state: live.state, waits: live.waits }
+  if (live.state) return { state: live.state, facts: live.facts }
   // The session may have closed long ago, may still be loading, or may have no worker to query. The store may have its state.
   try {
     const stored = source.store && (await storedState(source.store, source.sessionId))
-    if (stored) return { state: live.error ? { ...stored, status: 'error', error: live.error } : stored, waits: [] }
+    if (stored) return { state: live.error ? { ...stored, status: 'error', error: live.error } : stored, facts: {} }
   } catch (storeError) {
     throw await whyUnavailable(source, { ...live, storeError })
   }
@@ -46,8 +45,8 @@ export async function liveState({ client, sessionId }: Pick<SessionSource, 'clie
   try {
     const answer = await queryLiveState(client, sessionId, QUERY_TIMEOUT_MS)
     if ('v' in answer) {
-      const { callWaits: waits = [], ...state } = answer
-      return { state, waits }
+      const { callWaits, stopping, ...state } = answer
+      return { state, facts: defined({ callWaits, stopping }) }
     }
     return answer.error ? { error: answer.error } : {}
   } catch (failed) {

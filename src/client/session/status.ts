@@ -106,7 +106,7 @@ function reportOf(about: StatusSources, state: SessionState, from: 'workflow' | 
   const { agent, status, current, error, inbox } = state
   const stored = 'found' in about.stored ? about.stored.found : null
   const isOpen = execution?.open === true
-  const seen = { steps: isOpen ? execution.steps : [], ...defined({ calls: live?.waits, retryAt: stored?.retryAt }) }
+  const seen = { steps: isOpen ? execution.steps : [], ...defined({ calls: live?.facts?.callWaits, retryAt: stored?.retryAt }) }
   const pending = stored?.pending ?? []
   const hasEnded = execution?.open === false && isUnfinished(state)
   // Without a workflow, nothing waits for a model, a tool or the next attempt.

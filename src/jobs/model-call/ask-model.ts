@@ -64,13 +64,15 @@ export interface RequestOfAttempt {
   budget: CallBudget | undefined
   /** Receives the pieces of the answer. Default: they are dropped. */
   onDelta?(piece: ModelDelta): void
+  /** The model is about to be asked. */
+  onBegin(): void
   onEnd(request: TimedRequest): void
 }
 
 /** The checked answer of the model to call now. @throws errors that `afterFailure` handles. */
 export async function askModel(
   agent: AsksModel,
-  { request, attempt, ctx, signal, gates, check, budget, onDelta, onEnd }: RequestOfAttempt,
+  { request, attempt, ctx, signal, gates, check, budget, onDelta, onBegin, onEnd }: RequestOfAttempt,
 ): Promise<ModelAnswer> {
   let name: string | undefined
   let provider: string | undefined
@@ -91,6 +93,7 @@ export async function askModel(
     call = budget && (await unlessAborted(signal, reserveFor(model, readable, budget)))
     signal.throwIfAborted()
     call?.sent()
+    onBegin()
     const watch = stopwatch({ model: name, ...defined({ provider }) }, signal, onEnd)
     let hasWarned = false
     const heard = (piece: ModelDelta): void => {

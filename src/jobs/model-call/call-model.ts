@@ -157,6 +157,7 @@ async function newAnswer(agent: Agent, view: FoldedSession, { job, ctx, signal, 
       check: size.check,
       budget: budget && continuing(budget, view, request, prompt),
       onDelta: (piece) => job.link.delta(piece),
+      onBegin: () => job.link.asking(),
       onEnd: (timed) => job.link.asked(timed),
     })
   const { attempt } = job

@@ -160,6 +160,7 @@ async function summaryOf(
     const end = pieceEnd(transcript, to, roomIn(tooLarge.window))
     // Copied, because the messages are part of the session's cached past.
     const messages = copyOf(messagesBetween(transcript, from, end))
+    job.link.asking()
     const given: unknown = await unlessAborted(signal, Promise.resolve(summarise({ messages, previous, maxTokens, ctx, signal })))
     return { to: end, ...ownSummary(given, isBudgeted) }
   }
@@ -185,6 +186,7 @@ async function summaryOf(
       job.attempt.failed.flatMap(({ spent }) => spent ?? []),
       job.link,
     ),
+    onBegin: () => job.link.asking(),
     onEnd: (timed) => job.link.asked(timed),
     check(model) {
       const room = roomIn(windowOf(model) ?? tooLarge.window)

@@ -5,7 +5,6 @@ import { addUsage, NO_USAGE, type Usage } from '../content.ts'
 import { noteCheckpointDue } from '../checkpointing.ts'
 import { countsFrom } from '../deadlines.ts'
 import { shortHash } from '../digest.ts'
-import type { EffectReport } from '../call-facts.ts'
 import type { EventOf, EventType, SessionEvent } from '../events.ts'
 import { answerIdOf, callIdOf, resultsIdOf } from '../ids.ts'
 import {
@@ -26,6 +25,7 @@ import { acceptOutput, countBadOutput } from '../built-in-tools/output.ts'
 import { pause, stayOpen, unpause } from '../pause.ts'
 import { queue, requeue, take } from './queue.ts'
 import { cutOf, NO_RUN } from '../past/cut.ts'
+import { forgottenCalls } from '../past/forgotten.ts'
 import { RECOVERIES_KEPT } from '../recovery/recovery.ts'
 import { rests } from '../rest.ts'
 import type { QueuedMessage, RunState, SessionError, SessionState } from '../state.ts'
@@ -446,12 +446,12 @@ function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
   ])
   const left = new Set(removed)
   state.accepted = state.accepted.filter((hash) => !left.has(hash))
-  if (event.keys === 'forgotten') forgetEffects(state, event.effects)
+  forgetEffects(state, event)
 }
 
 /** Forgets effects, whose keys and unknown outcomes no longer count. */
-function forgetEffects(state: SessionState, effects: readonly EffectReport[]): void {
-  const forgotten = new Set(effects.map(({ callId }) => callId))
+function forgetEffects(state: SessionState, event: EventOf<'rolled_back'>): void {
+  const forgotten = new Set(forgottenCalls(event))
   for (const [hash, callId] of Object.entries(state.keys)) if (forgotten.has(callId)) delete state.keys[hash]
   for (const callId of forgotten) delete state.unknown[callId]
 }

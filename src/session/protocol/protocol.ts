@@ -140,8 +140,16 @@ export interface RecoverRequest {
 /** A short summary of a session: the answer of the updates `resume` and `recover`. The query `state` returns more. */
 export type SessionSummary = Pick<SessionState, 'sessionId' | 'agent' | 'status' | 'seq' | 'run' | 'turns' | 'error'>
 
-/** The answer of the query `state`. `callWaits`: waits of calls that no event records. */
-export type LiveState = SessionState & { callWaits?: CallWait[] }
+/** What only the workflow knows: no event says it. */
+export interface LiveFacts {
+  /** Waits of calls. */
+  callWaits?: CallWait[]
+  /** The run in progress is being stopped. */
+  stopping?: true
+}
+
+/** The answer of the query `state`. */
+export type LiveState = SessionState & LiveFacts
 
 /** The answer of the query `state` before the session is open. `error`: the reason, if opening takes a long time. */
 export type UnopenedState = { status: 'loading'; error?: undefined } | { status: 'error'; error: SessionError }

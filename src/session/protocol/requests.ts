@@ -1,6 +1,7 @@
 // Arguments of signals, updates and starts from untrusted clients, converted to plain JSON so that reading a member cannot throw.
 import type { Target } from '../events.ts'
 import { isObject, isTooDeep, type Json } from '../json.ts'
+import { type ForkRequest, UPDATES } from './protocol.ts'
 import { Undecodable } from './undecodable.ts'
 
 /** Maximum characters of a message id. */
@@ -46,4 +47,13 @@ export function targetIn(raw: unknown): Target | undefined {
 /** Whether the value is a positive integer. */
 export function isOrdinal(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) > 0
+}
+
+/**
+ * Whether an update that an execution has accepted changes neither the runs of its session nor their messages and calls, whenever it is
+ * carried out. A fork does unless it leaves a run in progress alone.
+ */
+export function changesNoRun({ name, details }: { name: string; details: unknown }): boolean {
+  if (name === UPDATES.fork) return requestOf<Partial<ForkRequest>>(details).interrupt === false
+  return name === UPDATES.checkpoint || name === UPDATES.raise
 }

@@ -108,12 +108,24 @@ export function searchFor(target: Target | undefined): Search {
   return { add, found: placeFound }
 }
 
-/** The effects above `seq` that completed or may have completed, newest last. */
-export function effectsAfter(events: Iterable<SessionEvent>, seq: number): { effects: EffectReport[]; more: number } {
+/** Effects that completed or may have completed. */
+export interface ReportedEffects {
+  /** The newest of them, newest last. */
+  effects: EffectReport[]
+  /** How many there are besides. */
+  more: number
+  /** Those of the calls in question that are among these others. */
+  among?: string[]
+}
+
+/** The effects above `seq`. `calls`: those of which it matters whether they are among the effects that are not reported. */
+export function effectsAfter(events: Iterable<SessionEvent>, seq: number, calls: readonly string[] = []): ReportedEffects {
   const log = noEffects()
   for (const event of events) noteEffect(log, event)
   const all = effectsAbove(log, seq).map(({ callId, tool, status, effectId }) => ({ callId, tool, status, ...defined({ effectId }) }))
-  return { effects: all.slice(-EFFECTS_REPORTED), more: Math.max(0, all.length - EFFECTS_REPORTED) }
+  const others = new Set(all.slice(0, -EFFECTS_REPORTED).map(({ callId }) => callId))
+  const among = calls.filter((callId) => others.has(callId))
+  return { effects: all.slice(-EFFECTS_REPORTED), more: others.size, ...(among.length > 0 && { among }) }
 }
 
 /** The users' messages that are not in the transcript up to `seq`, in order; from the inbox, only those up to `upToSeq`. */

@@ -3,6 +3,7 @@ import type { Usage } from '../content.ts'
 import { defined } from '../defined.ts'
 import type { SessionStatus } from '../events.ts'
 import type { Json } from '../json.ts'
+import type { LiveFacts } from '../protocol/protocol.ts'
 import type { Spend } from '../spending/spend.ts'
 import type { CallState, Pause, RunState, SessionError, SessionState } from '../state.ts'
 import type { CallWait } from './waits.ts'
@@ -43,6 +44,8 @@ export interface RunView {
   usage: Usage
   /** What it has spent, with failed attempts, tools and hooks; absent: nothing. A restarted run begins with what the failed one spent. */
   spend?: Spend
+  /** It is being stopped, and ends once its calls have ended. Absent: it is not, or its workflow could not be asked. */
+  stopping?: true
   /** The calls of the newest answer. */
   calls: CallView[]
 }
@@ -90,15 +93,15 @@ export interface SessionView {
   forkedFrom?: { sessionId: string; seq: number }
 }
 
-/** The view of a state. `callWaits`: what only the workflow knows. */
-export function viewOf(state: SessionState, callWaits: readonly CallWait[] = []): SessionView {
+/** The view of a state, with what only the workflow knows. */
+export function viewOf(state: SessionState, { callWaits = [], stopping }: LiveFacts = {}): SessionView {
   const { sessionId, agent, status, context, tags, seq, createdAt, updatedAt, run, turns, usage, error, current, inbox } = state
   return {
     ...{ sessionId, agent, status, context, tags, seq, createdAt, updatedAt, run, turns, usage, error },
-    current: current && runView(current),
+    current: current && { ...runView(current), ...defined({ stopping }) },
     queued: inbox.length,
     ...defined({ paused: state.paused, spend: state.spend, forkedFrom: state.forkedFrom }),
-    ...(callWaits.length > 0 && { callWaits: [...callWaits] }),
+    ...(callWaits.length > 0 && { callWaits }),
   }
 }
 

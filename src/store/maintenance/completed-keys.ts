@@ -1,9 +1,12 @@
 // Keeps the keys of a session's effects when its events are pruned: an effect whose key is known does not happen again.
 import { shortHash } from '../../session/digest.ts'
-import type { EventOf, SessionEvent } from '../../session/events.ts'
+import { defined } from '../../session/defined.ts'
+import type { SessionEvent } from '../../session/events.ts'
 import { fold } from '../../session/fold/fold.ts'
 import { readState, UnreadableState } from '../../session/fold/state-versions.ts'
 import { copyOf } from '../../session/json.ts'
+import { lightOf } from '../../session/light.ts'
+import { forgottenCalls } from '../../session/past/forgotten.ts'
 import type { SessionState } from '../../session/state.ts'
 import { addToTranscript } from '../../session/transcript/adding.ts'
 import { emptyTranscript, type Transcript } from '../../session/transcript/transcript.ts'
@@ -15,10 +18,10 @@ import type { PostgresSchema } from '../postgres/schema.ts'
 import { soundEvent } from '../project/sound-events.ts'
 import { eventsAt } from '../read/reader.ts'
 
-const COLUMNS = 'key, call_id, tool, outcome, effect_id, result_sha256, at'
+/** Bytes of JSON that are read at a time. */
+const PAGE_BYTES = 1_000_000
 
-/** An event that reports the outcome of an effect. */
-type EffectEvent = EventOf<'tool_completed'> | EventOf<'tool_resolved'> | EventOf<'tool_unknown'>
+const COLUMNS = 'key, call_id, tool, outcome, effect_id, result_sha256, at'
 
 interface KeyRow {
   key: string
@@ -26,17 +29,37 @@ interface KeyRow {
   callId: string
   /** Empty if it is not known. */
   tool: string
-  /** The event with the outcome, if the store has it. */
-  event?: EffectEvent
+  /** The outcome, if the store has its event. */
+  known?: KnownOutcome
   at: number
 }
 
-/** Records the keys of the session's effects; returns their number. `key`: the session's id as the store has it. */
-export async function keepKeys(tx: Queryable, schema: PostgresSchema, key: string, events: readonly SessionEvent[]): Promise<number> {
-  const adopted = await adoptedState(tx, schema, key)
-  const state = stateAfter(events, adopted)
-  if (state) await tx.query(`update ${schema.table('sessions')} set keys_of = $2 where session_id = $1`, [key, state.keysOf ?? null])
-  const rows = keysIn(events, state, adopted)
+/** What the row of a key has from the newest event that reports the outcome of its call. */
+interface KnownOutcome {
+  tool: string
+  at: number
+  effectId?: string
+  resultSha256?: string
+}
+
+/** Collects the keys of a session's effects from its events, one by one, in little memory. */
+export interface KeyCollector {
+  add(event: SessionEvent): void
+  rows(): KeyRow[]
+  /** Whose keys they are; undefined if the session's events cannot be folded. */
+  keysOf(): { owner: string | undefined } | undefined
+}
+
+/** Starts to collect the keys of a session. `key`: its id as the store has it. */
+export async function collectKeys(tx: Queryable, schema: PostgresSchema, key: string): Promise<KeyCollector> {
+  return startCollecting(await adoptedState(tx, schema, key))
+}
+
+/** Records the collected keys; returns their number. */
+export async function keepKeys(tx: Queryable, schema: PostgresSchema, key: string, collected: KeyCollector): Promise<number> {
+  const keysOf = collected.keysOf()
+  if (keysOf) await tx.query(`update ${schema.table('sessions')} set keys_of = $2 where session_id = $1`, [key, keysOf.owner ?? null])
+  const rows = collected.rows()
   if (rows.length === 0) return 0
   await tx.query(
     `insert into ${schema.table('completed_keys')} (session_id, ${COLUMNS})
@@ -49,71 +72,100 @@ export async function keepKeys(tx: Queryable, schema: PostgresSchema, key: strin
       rows.map(({ callId }) => safeKey(callId)),
       rows.map(({ tool }) => safeKey(tool)),
       rows.map(({ outcome }) => outcome),
-      rows.map(({ event }) => (event && 'effectId' in event && event.effectId !== undefined ? safeKey(event.effectId) : null)),
-      rows.map(({ event }) => (event ? digestOf(event) : null)),
+      rows.map(({ known }) => (known?.effectId === undefined ? null : safeKey(known.effectId))),
+      rows.map(({ known }) => known?.resultSha256 ?? null),
       rows.map(({ at }) => new Date(at).toISOString()),
     ],
   )
   return rows.length
 }
 
-/** All stored events of the session. */
-export async function eventsOf(tx: Queryable, schema: PostgresSchema, key: string): Promise<SessionEvent[]> {
-  const events: SessionEvent[] = []
+/** The stored events of the session, read page by page. */
+export async function* storedEvents(tx: Queryable, schema: PostgresSchema, key: string): AsyncGenerator<SessionEvent> {
   for (let after = 0; ; ) {
-    const page = await eventsAt(tx, schema, key, { after })
+    const page = await eventsAt(tx, schema, key, { after, bytes: PAGE_BYTES })
     const last = page.at(-1)
-    if (!last) return events
-    events.push(...page)
+    if (!last) return
+    yield* page
     after = last.seq
   }
 }
 
 /**
- * The keys by which a later call would be recognised, as the transcript has them, and those of calls whose outcome is unknown. If the events
- * begin with an adopted state, that state has the hashes of earlier keys.
+ * Collects the keys by which a later call would be recognised, as the transcript has them, and those of calls whose outcome is unknown. If
+ * the events begin with an adopted state, that state has the hashes of earlier keys.
  */
-function keysIn(events: readonly SessionEvent[], state: SessionState | undefined, adopted: SessionState | undefined): KeyRow[] {
+function startCollecting(adopted: SessionState | undefined): KeyCollector {
   const transcript = emptyTranscript()
-  const outcomes = new Map<string, EffectEvent>()
-  for (const exact of events) {
+  const outcomes = new Map<string, KnownOutcome>()
+  const forgotten = new Set<string>()
+  const folding = startFolding(adopted)
+
+  function add(exact: SessionEvent): void {
+    folding.add(exact)
     const { event } = soundEvent(exact)
-    addIfReadable(transcript, event)
-    if (event.type === 'tool_completed' || event.type === 'tool_unknown' || (event.type === 'tool_resolved' && event.happened))
-      outcomes.set(event.callId, event)
+    // Without the contents of messages and results, which have no keys.
+    addIfReadable(transcript, lightOf(event))
+    const outcome = outcomeIn(event)
+    if (outcome) outcomes.set(...outcome)
+    for (const callId of forgottenBy(exact)) forgotten.add(callId)
   }
-  const found = new Map<string, KeyRow>()
-  const add = (key: string, callId: string, outcome: KeyRow['outcome'], tool?: string): void => {
-    const event = outcomes.get(callId)
-    if (event) found.set(key, { key, outcome, callId, tool: event.tool, event, at: event.at })
-    else if (adopted && tool !== undefined) found.set(key, { key, outcome, callId, tool, at: adopted.updatedAt })
+
+  function rows(): KeyRow[] {
+    const state = folding.state()
+    const found = new Map<string, KeyRow>()
+    const note = (key: string, callId: string, outcome: KeyRow['outcome'], tool?: string): void => {
+      const known = outcomes.get(callId)
+      if (known) found.set(key, { key, outcome, callId, tool: known.tool, known, at: known.at })
+      else if (adopted && tool !== undefined) found.set(key, { key, outcome, callId, tool, at: adopted.updatedAt })
+    }
+    for (const [callId, { resolution }] of Object.entries(state?.unknown ?? {})) {
+      for (const key of [resolution.key, resolution.firstKey]) if (key !== undefined) note(key, callId, 'unknown', resolution.tool)
+    }
+    // A state has room for the newest of them only.
+    for (const [callId, { key, firstKey }] of transcript.lost.unknown) {
+      for (const one of [key, firstKey]) if (one !== undefined) note(one, callId, 'unknown')
+    }
+    for (const [key, callId] of transcript.keys) note(key, callId, 'completed')
+    if (!adopted) return [...found.values()]
+    const known = new Set([...found.keys()].map(shortHash))
+    for (const [hash, callId] of Object.entries({ ...adopted.keys, ...state?.keys }))
+      if (!known.has(hash) && !forgotten.has(callId)) note(hashed(hash), callId, 'completed', '')
+    return [...found.values()]
   }
-  for (const [callId, { resolution }] of Object.entries(state?.unknown ?? {})) {
-    for (const key of [resolution.key, resolution.firstKey]) if (key !== undefined) add(key, callId, 'unknown', resolution.tool)
+
+  function keysOf(): ReturnType<KeyCollector['keysOf']> {
+    const state = folding.state()
+    return state && { owner: state.keysOf }
   }
-  // A state has room for the newest of them only.
-  for (const [callId, { key, firstKey }] of transcript.lost.unknown) {
-    for (const one of [key, firstKey]) if (one !== undefined) add(one, callId, 'unknown')
+
+  return { add, rows, keysOf }
+}
+
+/** The call of which the event reports the outcome of its effect, and that outcome. */
+function outcomeIn(event: SessionEvent): [callId: string, outcome: KnownOutcome] | undefined {
+  switch (event.type) {
+    case 'tool_unknown':
+      return [event.callId, { tool: event.tool, at: event.at }]
+    case 'tool_resolved':
+      if (!event.happened) return undefined
+      break
+    case 'tool_completed':
+      break
+    default:
+      return undefined
   }
-  for (const [key, callId] of transcript.keys) add(key, callId, 'completed')
-  if (!adopted) return [...found.values()]
-  const known = new Set([...found.keys()].map(shortHash))
-  const forgotten = forgottenIn(events)
-  for (const [hash, callId] of Object.entries({ ...adopted.keys, ...state?.keys }))
-    if (!known.has(hash) && !forgotten.has(callId)) add(hashed(hash), callId, 'completed', '')
-  return [...found.values()]
+  const { callId, tool, at, effectId, blob, value = null } = event
+  const resultSha256 = blob?.sha256 ?? sha256Of(JSON.stringify(value))
+  return [callId, { tool, at, ...defined({ effectId }), resultSha256 }]
 }
 
 /** A key of which only the hash is known. No key begins like this: those of tools begin with the tool's name, and others are hexadecimal. */
 const hashed = (hash: string): string => `#${hash}`
 
-/** The calls that rollbacks have forgotten. */
-function forgottenIn(events: readonly SessionEvent[]): ReadonlySet<string> {
-  return new Set(
-    events.flatMap((event) =>
-      event.type === 'rolled_back' && event.keys === 'forgotten' ? event.effects.map(({ callId }) => callId) : [],
-    ),
-  )
+/** The calls that a rollback has forgotten. */
+function forgottenBy(event: SessionEvent): readonly string[] {
+  return event.type === 'rolled_back' ? forgottenCalls(event) : []
 }
 
 /** The state with which a rebuild began the session's rows, because the events before it were lost. */
@@ -140,21 +192,24 @@ function addIfReadable(transcript: Transcript, event: SessionEvent): void {
   }
 }
 
-/** Undefined for a session whose events cannot be folded. It could not have resumed from them either. */
-function stateAfter(events: readonly SessionEvent[], adopted: SessionState | undefined): SessionState | undefined {
-  // A session that was pruned before has no events before the one with which it started over.
-  const start = events.findLastIndex(({ type }) => type === 'session_started')
-  try {
-    return fold(start < 0 && adopted ? copyOf(adopted) : undefined, events.slice(Math.max(0, start)))
-  } catch {
-    return undefined
+/** Folds a session. Its state is undefined if its events cannot be folded: it could not have resumed from them either. */
+function startFolding(adopted: SessionState | undefined): { add(event: SessionEvent): void; state(): SessionState | undefined } {
+  let state = adopted && copyOf(adopted)
+  let isFoldable = true
+  return {
+    add(event) {
+      // A session that was pruned before has no events before the one with which it started over.
+      if (event.type === 'session_started') isFoldable = true
+      if (!isFoldable) return
+      try {
+        state = fold(state, [event])
+      } catch {
+        isFoldable = false
+        state = undefined
+      }
+    },
+    state: () => state,
   }
-}
-
-/** SHA-256 of the result's JSON. */
-function digestOf(event: EffectEvent): string | null {
-  if (event.type === 'tool_unknown') return null
-  return event.blob?.sha256 ?? sha256Of(JSON.stringify(event.value ?? null))
 }
 
 /** What the store knows about a key whose events were pruned. */

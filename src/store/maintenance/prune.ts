@@ -4,7 +4,7 @@ import { jsonIn, textIn } from '../postgres/columns.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import type { BlobPlace } from '../rows.ts'
 import { blobOf } from '../../session/blobs.ts'
-import { eventsOf, keepKeys } from './completed-keys.ts'
+import { collectKeys, keepKeys, storedEvents } from './completed-keys.ts'
 
 /** Rows by table. */
 export type RowCounts = Record<string, number>
@@ -81,9 +81,12 @@ export async function pruneBatch(
       const rows: RowCounts = { archived_messages: await archiveMessages(tx, schema, sessions), completed_keys: 0 }
       const recorded: RecordedValue[] = []
       for (const session of sessions) {
-        const events = await eventsOf(tx, schema, session)
-        rows.completed_keys = (rows.completed_keys ?? 0) + (await keepKeys(tx, schema, session, events))
-        for (const event of events) recorded.push(...refsOf(session, blobOf(event)))
+        const keys = await collectKeys(tx, schema, session)
+        for await (const event of storedEvents(tx, schema, session)) {
+          keys.add(event)
+          recorded.push(...refsOf(session, blobOf(event)))
+        }
+        rows.completed_keys = (rows.completed_keys ?? 0) + (await keepKeys(tx, schema, session, keys))
       }
       for (const table of DELETED_TABLES) rows[table] = await deleteRows(tx, schema, table, sessions)
       rows.blobs = await deleteUnusedBlobs(tx, schema, sessions, recorded)

@@ -278,6 +278,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     effects: anything,
     moreEffects: anything,
     keys: optional(text),
+    alsoForgotten: anything,
     removed: optional(list(text)),
     again: optional(record({ messages: list(record({ messageId: text, seq: large })), intent: count })),
     restored: RESTORED,

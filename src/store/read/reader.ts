@@ -121,6 +121,8 @@ export interface EventRange {
   limit?: number
   /** Approximate maximum bytes of JSON, but at least one event; default 4,000,000. */
   bytes?: number
+  /** Only events of these types; default all. */
+  types?: readonly SessionEvent['type'][]
 }
 
 /** See `Store.events`. */
@@ -156,16 +158,19 @@ export async function readEntries(
 }
 
 function eventRows(database: Queryable, schema: PostgresSchema, key: string, options: EventRange): Promise<TextRow[]> {
-  const { after = 0, limit = EVENTS_LIMIT, bytes = EVENTS_BYTES } = options
+  const { after = 0, limit = EVENTS_LIMIT, bytes = EVENTS_BYTES, types } = options
   const events = schema.table('events')
   return database.query(
     `select seq, digest, json, (select digest from ${events} where session_id = $1 and seq = $2) as prev
      from (
        select seq, digest, json, sum(octet_length(json)) over (order by seq) - octet_length(json) as bytes_before
-       from (select seq, digest, json from ${events} where session_id = $1 and seq > $2 order by seq limit $3) as next
+       from (
+         select seq, digest, json from ${events} where session_id = $1 and seq > $2${types ? ' and type = any($5::text[])' : ''}
+         order by seq limit $3
+       ) as next
      ) as counted
      where bytes_before < $4::bigint order by seq`,
-    [key, after, limit, bytes],
+    [key, after, limit, bytes, ...(types ? [types] : [])],
   )
 }
 

@@ -2,6 +2,7 @@
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import { type Cut, cutOf } from '../../session/past/cut.ts'
+import { forgottenCalls } from '../../session/past/forgotten.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { abandonedApproval } from '../project/approvals.ts'
 import { ABANDONED, NEVER_RESOLVED, UNDONE } from '../project/abandoned-calls.ts'
@@ -82,11 +83,13 @@ async function requeueMessages(tx: Queryable, schema: PostgresSchema, key: strin
 }
 
 /** A call whose effect was undone needs no resolution. */
-async function forgetUnresolved(tx: Queryable, schema: PostgresSchema, key: string, { effects }: EventOf<'rolled_back'>): Promise<void> {
+async function forgetUnresolved(tx: Queryable, schema: PostgresSchema, key: string, event: EventOf<'rolled_back'>): Promise<void> {
+  const { seq, toSeq } = event
   await tx.query(
     `update ${schema.table('tool_calls')} set error = $2::jsonb
-     where session_id = $1 and status = 'unknown' and error ->> 'asked' = 'true' and call_id = any($3::text[])`,
-    [key, JSON.stringify(UNDONE), effects.map(({ callId }) => safeKey(callId))],
+     where session_id = $1 and status = 'unknown' and error ->> 'asked' = 'true'
+       and (call_id = any($3::text[]) or (issued_seq > $4 and issued_seq < $5))`,
+    [key, JSON.stringify(UNDONE), forgottenCalls(event).map((callId) => safeKey(callId)), toSeq, seq],
   )
 }
 

@@ -1,5 +1,6 @@
 // A job that an executor holds: what it has reported, and its link to the orchestrator.
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { AskModelInput } from '../../calls/activities.ts'
 import { AttemptLost } from '../../calls/errors.ts'
 import type { JobLink, JobOrder, JobOutcome, ModelAnswer } from '../../calls/jobs.ts'
 import { defined } from '../../session/defined.ts'
@@ -62,7 +63,7 @@ interface LinkNeeds {
 
 /** The link of a job to the orchestrator. Its reports are kept in `one` for the next orchestrator. */
 export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: LinkNeeds): JobLink {
-  return {
+  const link: JobLink = {
     signal: one.stop.signal,
     async begin() {
       one.begun = true
@@ -99,6 +100,12 @@ export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: Li
       delete one.tokensSoFar
       await confirmed(() => line.ask({ ask: 'reserve', job, reservation }), one.stop.signal)
     },
+    asking() {
+      const { kind, input } = one.order
+      const waits = (kind === 'callModel' || kind === 'compact') && (input as AskModelInput).untilServed === true
+      // If it cannot be confirmed, the attempt is made all the same.
+      if (waits) link.begin().catch(() => undefined)
+    },
     asked: (timed) => line.post({ type: 'asked', job, timed }),
     reportTokens: reporterOfTokens(job, one, line),
     delta(piece) {
@@ -112,6 +119,7 @@ export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: Li
     },
     stillMine: () => line.ask({ ask: 'still_mine', job }),
   }
+  return link
 }
 
 /** Reports at most once every few milliseconds, because a stream has a piece for every word or two. */

@@ -3,11 +3,11 @@
 import { allHandlersFinished, ApplicationFailure, condition, currentUpdateInfo, patched } from '@temporalio/workflow'
 import type { PriorRequest } from '../../calls/activities.ts'
 import { DECISIONS, PAUSES, type RaiseRequest, refusalIn, type RollbackRequest, SIGNALS, UPDATES } from '../../session/protocol/protocol.ts'
-import { requestOf, targetIn } from '../../session/protocol/requests.ts'
+import { changesNoRun, requestOf, targetIn } from '../../session/protocol/requests.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import type { SessionState } from '../../session/state.ts'
 import { opened } from '../opening/when-open.ts'
-import { nextStep, type Session, withholdLater } from '../session-parts.ts'
+import { nextStep, type Session, type WaitForRun, withholdLater } from '../session-parts.ts'
 import { cancel, type CurrentExecution, receiveSignal, whenOpen } from '../signals.ts'
 
 /** Carries out an update. `receivedAt`: the newest event when it was received, if that is not the newest one now. */
@@ -90,8 +90,7 @@ async function carryOutUpdate(session: Session, updates: Updates, update: PriorU
   const { id, name, details } = one
   const comesFirst = (): boolean => isDue(session, update, later)
   if (!comesFirst()) {
-    const onlyDelays = PAUSES.includes(name) && later.every(keepsRuns) && patched('passed-on-pause')
-    session.catchesUp = onlyDelays ? { isHeld: false, takesUpTo: beforeNext(later), comesFirst } : { isHeld: false, takesUpTo: receivedAt }
+    session.catchesUp = { isHeld: false, ...waitOf(update, later, comesFirst) }
     await condition(() => journal.hasEnded || comesFirst())
     session.catchesUp = { isHeld: true }
   }
@@ -111,12 +110,20 @@ async function carryOutUpdate(session: Session, updates: Updates, update: PriorU
   }
 }
 
-/** Whether the update changes no run, so that a pause before it must not wait for one. */
-const keepsRuns = ({ one: { name } }: PriorUpdate): boolean => [...PAUSES, ...DECISIONS, UPDATES.resume].includes(name)
+/** What the run before the update may do while the update waits for it. An update that changes no run does not split its messages. */
+function waitOf({ one, receivedAt }: PriorUpdate, later: readonly PriorUpdate[], comesFirst: () => boolean): WaitForRun {
+  const isPause = PAUSES.includes(one.name)
+  if ((isPause || changesNoRun(one)) && later.every(keepsRuns) && patched(isPause ? 'passed-on-pause' : 'passed-on-beside'))
+    return { takesUpTo: beforeNext(later), comesFirst, ...(!isPause && { isBeforeRuns: true }) }
+  return { takesUpTo: receivedAt }
+}
 
-/** The newest event before the first update that is not about a pause. */
+/** Whether the update changes no run, so that a pause before it must not wait for one. */
+const keepsRuns = ({ one }: PriorUpdate): boolean => [...PAUSES, ...DECISIONS, UPDATES.resume].includes(one.name) || changesNoRun(one)
+
+/** The newest event before the first update that may be about more than a pause, or that changes runs. */
 function beforeNext(later: readonly PriorUpdate[]): number {
-  return later.find(({ one }) => !PAUSES.includes(one.name))?.receivedAt ?? Number.POSITIVE_INFINITY
+  return later.find(({ one }) => !PAUSES.includes(one.name) && !changesNoRun(one))?.receivedAt ?? Number.POSITIVE_INFINITY
 }
 
 /**

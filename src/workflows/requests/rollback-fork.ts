@@ -1,5 +1,5 @@
 // The updates for going back: checkpoints on request, rollbacks, and the starting points of forks.
-import { condition } from '@temporalio/workflow'
+import { condition, patched } from '@temporalio/workflow'
 import type { FindPlaceInput } from '../../calls/activities.ts'
 import type { EventOf } from '../../session/events.ts'
 import { isTurnOpen } from '../../session/checkpointing.ts'
@@ -58,13 +58,24 @@ export async function rollBack(
     return await held(session, async () => {
       await placeOf(session, { target })
       await interruptRun(session, { reason: 'rolled back', ...stopDetails(request) })
-      const place = await placeOf(session, { target, upToSeq })
-      await rewindTo(session, place, { upToSeq, target, ...(keys === 'forgotten' && { keys }), ...stopDetails(request) })
+      const forgets = keys === 'forgotten' && { calls: rememberedCalls(session.journal.state) }
+      const place = await placeOf(session, { target, upToSeq, ...forgets })
+      await rewindTo(session, place, { upToSeq, target, ...(keys === 'forgotten' && forgottenAt(place)), ...stopDetails(request) })
       return { toSeq: place.seq, effects: place.effects, moreEffects: place.more }
     })
   } finally {
     ended()
   }
+}
+
+/** The calls of which the state remembers a key, or that the outcome is unknown. */
+function rememberedCalls({ keys, unknown }: SessionState): string[] {
+  return [...new Set([...Object.values(keys), ...Object.keys(unknown)])]
+}
+
+/** A rollback that forgets effects names each of them that the state remembers, not only those that it reports. */
+function forgottenAt({ among }: Place): Pick<EventOf<'rolled_back'>, 'keys' | 'alsoForgotten'> {
+  return { keys: 'forgotten', ...(among && patched('forgets-all') && { alsoForgotten: among }) }
 }
 
 /** Answers the newest run's messages again, under the same intent. Effects that the run completed are replayed. */
@@ -112,7 +123,7 @@ const STORED_WITHIN_MS = 2_000
 async function rewindTo(
   session: Session,
   { seq: toSeq, lastMessageId, effects, more, removed, restored }: Place,
-  about: Pick<EventOf<'rolled_back'>, 'upToSeq' | 'target' | 'keys' | 'again' | 'by' | 'reason'>,
+  about: Pick<EventOf<'rolled_back'>, 'upToSeq' | 'target' | 'keys' | 'alsoForgotten' | 'again' | 'by' | 'reason'>,
 ): Promise<number> {
   const { journal, flushing } = session
   const event = journal.watermark().seq + 1
@@ -158,7 +169,7 @@ async function interruptRun(session: Session, details: { reason?: string; by?: s
   }
 }
 
-async function placeOf({ journal }: Session, which: Pick<FindPlaceInput, 'target' | 'upToSeq' | 'newestRun' | 'archived'>) {
+async function placeOf({ journal }: Session, which: Pick<FindPlaceInput, 'target' | 'upToSeq' | 'newestRun' | 'archived' | 'calls'>) {
   const place = await readFor(() => findPlace({ ...eventsOf(journal), ...which }))
   return place.kind === 'found' ? place : refuse(place.code, place.reason)
 }

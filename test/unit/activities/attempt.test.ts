@@ -43,6 +43,27 @@ describe('an attempt', () => {
   })
 })
 
+describe('an attempt that waits for a worker that serves it', () => {
+  const uncounted = { uncounted: true } as const
+
+  it('an attempt that waits for a worker that serves it does not count the times at which none did', () => {
+    const { attempt } = countAttempt({ attempt: 7, heartbeatDetails: said(1) }, uncounted)
+    expect([attempt.number, attempt.failed]).toEqual([1, []])
+  })
+
+  it('an attempt that waits for a worker that serves it counts one whose worker was lost after it had asked the model', () => {
+    const { attempt } = countAttempt({ attempt: 7, heartbeatDetails: { ...said(1), begun: true } }, uncounted)
+    expect([attempt.number, attempt.failed]).toMatchObject([2, [{ attempt: 1, class: 'HeartbeatTimeout', worker: 'w' }]])
+    const next = countAttempt({ attempt: 8, heartbeatDetails: { ...said(2, [...attempt.failed]), begun: false } }, uncounted)
+    expect([next.attempt.number, numbersOf(next.attempt.failed)]).toEqual([2, [1]])
+  })
+
+  it('an attempt that waits for a worker that serves it is given up after too many lost ones', () => {
+    const failed = [1, 2, 3, 4].map(died)
+    expect(countAttempt({ attempt: 9, heartbeatDetails: { ...said(5, failed), begun: true } }, uncounted).isGivenUp).toBe(true)
+  })
+})
+
 describe('a lost attempt of a model call under a budget', () => {
   const reserved = { inputTokens: 10, outputTokens: 90, inputUsd: 0.1, outputUsd: 0.9 }
   const spentBy = (details: AttemptReport, earlier: object = {}) =>

@@ -296,6 +296,15 @@ describe('the answers', () => {
     expect(lost).toBeUndefined()
   })
 
+  it('the late result of a call without an answer is passed on although something is stored since it came', async () => {
+    const answers = [{ of: 'call', run: 1, turn: 1, callId: 't_1_1_0' }]
+    const result = (callId: string) => signalled('late_result', { callId, attempt: 1 })
+    const loaded = [started({}), scheduled('loadSession', {}), ended(2, { found: true, answers })] as const
+    const history = [...loaded, result('t_1_1_0'), result('t_1_1_1'), signalled('message'), scheduled('flush', at(4))]
+    const { received } = await read(4, ...history)
+    expect(received).toEqual([{ kind: 'signal', name: 'late_result', details: { callId: 't_1_1_0', attempt: 1 } }])
+  })
+
   it('the results include those that the execution inherited, wherever it loaded them', async () => {
     const inherited = { of: 'call', run: 1, turn: 1, callId: 't_1_1_0' }
     const { answers } = await read(
@@ -417,6 +426,18 @@ describe('a session would lose', () => {
     expect((await read(4, started({}), asks(1, 1, 3), ...calls, signalled('message'))).lost).toBeUndefined()
     expect((await read(4, started({}), asks(1, 1, 3), ...calls, signalled('interrupt'))).lost).toBe('tool calls')
     expect((await read(4, started({}), asks(1, 1, 3), ...calls, accepted('rollback'))).lost).toBe('tool calls')
+  })
+
+  it('a session would lose no unstored calls to a checkpoint, a higher budget, or a fork that leaves the run alone', async () => {
+    const calls = [asks(2, 1, 6), ended(3, requested), uses(2, 1, 9)] as const
+    const lost = async (...rest: HistoryEvent[]) => (await read(4, started({}), asks(1, 1, 3), ...calls, ...rest)).lost
+    const beside = [accepted('checkpoint', { reason: 'audit' }), accepted('raise', { maxUsd: 1 }), accepted('fork', { interrupt: false })]
+    for (const one of beside) expect(await lost(one)).toBeUndefined()
+    expect(await lost(...beside, signalled('message'), accepted('approve'))).toBeUndefined()
+    expect(await lost(accepted('fork', {}))).toBe('tool calls')
+    expect(await lost(accepted('checkpoint', { reason: 'audit' }), accepted('recover'))).toBe('tool calls')
+    const one = [started({}), signalled('message'), ...calls, signalled('interrupt')]
+    expect(await lostIn(4, IDLE, ...one, ...beside)).toBeUndefined()
   })
 
   it('a session would lose no unstored calls to one interrupt or cancellation, unless the model saw more than one message', async () => {

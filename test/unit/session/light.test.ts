@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest'
 import type { SessionEvent, Target } from '../../../src/session/events.ts'
 import { lightOf } from '../../../src/session/light.ts'
 import { effectsAfter, locate, TargetRefused } from '../../../src/session/recovery/targets.ts'
+import { addToTranscript } from '../../../src/session/transcript/adding.ts'
+import { emptyTranscript } from '../../../src/session/transcript/transcript.ts'
 import { surviving } from '../../../src/ui/surviving.ts'
 import { eventfulSessions, soundSessions } from './sound-session.ts'
 
@@ -21,8 +23,14 @@ function placeOf(events: readonly SessionEvent[], target: Target | undefined): u
   }
 }
 
+function keysIn(events: readonly SessionEvent[]): unknown {
+  const transcript = emptyTranscript()
+  for (const event of events) addToTranscript(transcript, event)
+  return { keys: transcript.keys, unknown: transcript.lost.unknown }
+}
+
 describe('events without contents', () => {
-  it('events without contents have the same places, effects and remaining parts as the events themselves', () => {
+  it('events without contents have the same places, effects, keys and remaining parts as the events themselves', () => {
     for (const sessions of [soundSessions, eventfulSessions]) {
       fc.assert(
         fc.property(sessions, fc.integer({ min: 1, max: 6 }), ({ events }, number) => {
@@ -30,6 +38,7 @@ describe('events without contents', () => {
           for (const target of [undefined, { checkpoint: number }, { run: number }]) {
             expect(placeOf(light, target)).toEqual(placeOf(events, target))
           }
+          expect(keysIn(light)).toEqual(keysIn(events))
           const seen = (all: readonly SessionEvent[]) =>
             surviving(all).map(({ event, at, isArchived }) => ({ seq: event.seq, at, isArchived }))
           expect(seen(light)).toEqual(seen(events))

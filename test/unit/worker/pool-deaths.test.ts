@@ -212,7 +212,23 @@ describe('an executor with an overdue body', () => {
     const two = await executor(2)
     expect(two.jobs()).toEqual([])
     expect(seen.error).not.toBeInstanceOf(CancelledFailure)
-    expect(ofDeath(seen.error)).toMatchObject({ cause: 'neighbour' })
+    expect(ofDeath(seen.error)).toMatchObject({ cause: 'neighbour', worker: 'host:1001' })
+  })
+
+  it('a job that is taken back from an executor and that no other one gets names the executor, which has not died', async () => {
+    const { pool, executor } = startCrew()
+    const one = await executor(1)
+    const seen = watched(pool.dispatch(order('put')))
+    await settled()
+    await one.accept(one.jobs()[0] ?? '')
+    const [known] = [...pool.executors()]
+    if (known) pool.endFor(known, new Set(['another']))
+    await vi.advanceTimersByTimeAsync(1_100)
+    expect(seen.error).toMatchObject({
+      type: 'WorkerDied',
+      message: 'Executor host:1001 had to end because of another call, during put.',
+    })
+    expect(ofDeath(seen.error)).toMatchObject({ attempt: 1, cause: 'neighbour', worker: 'host:1001' })
   })
 })
 

@@ -6,7 +6,7 @@ import type { JobOrder } from '../../../calls/jobs.ts'
 import type { HeldJobReport } from '../../protocol.ts'
 import type { AssignmentEnd, Executor } from './executor-state.ts'
 import { afterDeath, afterMove, answerHeldBy, costSeen, keepAnswers, withAnswer, withEarlier } from './answered.ts'
-import { failureOf, stoppedBeforeStart, workerDied } from './failures.ts'
+import { failureOf, stoppedBeforeStart, tookBack, workerDied } from './failures.ts'
 import type { Lease, Leases } from '../heartbeats/leases.ts'
 import type { JobToAssign, AssignedJob, Pool } from './pool.ts'
 import type { AttemptReport } from '../../../session/attempts.ts'
@@ -95,8 +95,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   async function place(job: Underway): Promise<JobAnswer> {
     for (let placements = 0; placements < MAX_PLACEMENTS; placements++) {
       const hasExecutor = await waitForExecutor(job)
-      if (job.stopped.aborted)
-        throw job.died ?? (job.mayHaveBegun ? workerDied(job.order, reportOn(job), 'neighbour') : stoppedBeforeStart())
+      if (job.stopped.aborted) throw job.died ?? (job.mayHaveBegun ? tookBack(job.order, reportOn(job)) : stoppedBeforeStart())
       const assigned = pool.give(job, placements === MAX_PLACEMENTS - 1)
       if (!assigned) {
         // Other work took the executor first.
@@ -123,7 +122,7 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
 /** No executor accepts the job now, so that its call counts as not begun, unless one had accepted it before it died or lost the job. */
 function unplaced(job: Underway): undefined {
   if (job.died) throw job.died
-  if (job.mayHaveBegun) throw workerDied(job.order, reportOn(job), 'neighbour')
+  if (job.mayHaveBegun) throw tookBack(job.order, reportOn(job))
 }
 
 const announce = (lease: Lease): Promise<void> => lease.announce().catch(() => undefined)

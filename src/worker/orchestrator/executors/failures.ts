@@ -74,8 +74,17 @@ export function deadAttempt({ attempt, ticket }: JobOrder, worker: string, cause
   }
 }
 
+/** The job was taken back from its executor, which had to end because of another call, and no other executor got it. */
+export function tookBack(order: JobOrder, report: AttemptReport): ApplicationFailure {
+  return workerDied(order, { ...report, worker: report.executor ?? report.worker }, 'neighbour')
+}
+
 function deathIn({ subject }: Ticket, worker: string, cause: DeathReport['cause']): string {
-  return `Executor ${worker} died (${cause}) during ${nameOfSubject(subject)}.`
+  const during = `during ${nameOfSubject(subject)}`
+  // A job that was taken back from it ends before its process does.
+  return cause === 'neighbour'
+    ? `Executor ${worker} had to end because of another call, ${during}.`
+    : `Executor ${worker} died (${cause}) ${during}.`
 }
 
 /**
