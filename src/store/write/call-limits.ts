@@ -7,7 +7,7 @@ import type { PostgresSchema } from '../postgres/schema.ts'
 
 /** How long a call that waits keeps its place after it should have asked again. */
 const PLACE_KEPT_MS = 5_000
-/** How long an admitted call may take to begin, if it waited before. */
+/** How long a call that has waited keeps its admission until it begins. */
 const BEGINS_WITHIN_MS = 30_000
 /** How often a call asks again: the more calls wait before it, the less often. */
 const LEAST_WAIT_MS = 250
@@ -73,7 +73,8 @@ async function placeAt(tx: Queryable, schema: PostgresSchema, limit: CallLimit, 
      )
      select own.is_in::int as is_in, (own.asked_at is not null)::int as waits,
        (select count(*) from counted where admitted_at is not null and not (mine and stays)) as taken,
-       (select count(*) from counted where admitted_at is null and not mine and (own.asked_at is null or counted.asked_at < own.asked_at)) as ahead
+       (select count(*) from counted
+        where admitted_at is null and not yields and not mine and (own.asked_at is null or counted.asked_at < own.asked_at)) as ahead
      from own`,
     [...ofLimit(limit), ...ofCall(call)],
   )
@@ -88,10 +89,13 @@ async function placeAt(tx: Queryable, schema: PostgresSchema, limit: CallLimit, 
 /** Milliseconds until the call may begin; `before`: how many of those that wait come before it. */
 async function rateWait(tx: Queryable, schema: PostgresSchema, limit: CallLimit, before: number): Promise<number> {
   const { max, perMs = 0 } = limit
+  // An admitted call usually begins within moments.
+  const free = `case when begun then until else greatest(${after('$5', 'admitted_at')}, ${after('$6')}) end`
   const [row] = await tx.query(
-    `select ceil(extract(epoch from until - clock_timestamp()) * 1000)::bigint as ms from ${schema.table('call_limits')}
-     where ${COLUMNS} and admitted_at is not null and ${COUNTS} order by until offset $4 limit 1`,
-    [...ofLimit(limit), before % max],
+    `select ceil(extract(epoch from free - clock_timestamp()) * 1000)::bigint as ms
+     from (select ${free} as free from ${schema.table('call_limits')} where ${COLUMNS} and admitted_at is not null and ${COUNTS}) counted
+     order by free offset $4 limit 1`,
+    [...ofLimit(limit), before % max, perMs, LEAST_WAIT_MS],
   )
   // Those before it take the next free places, and free them again after another span.
   const waitMs = Math.floor(before / max) * perMs + ((row && numberIn(row, 'ms')) ?? perMs)
@@ -100,16 +104,15 @@ async function rateWait(tx: Queryable, schema: PostgresSchema, limit: CallLimit,
 
 async function take(tx: Queryable, schema: PostgresSchema, { limit, row }: Place, call: Call): Promise<void> {
   const { of, perMs = 0 } = limit
-  const forMs = of === 'rate' ? perMs : call.begins ? call.forMs : BEGINS_WITHIN_MS
+  // A start counts from the moment at which the call begins, which may be long after its admission.
+  const forMs = !call.begins ? BEGINS_WITHIN_MS : of === 'rate' ? perMs : call.forMs
   const own = [...ofLimit(limit), ...ofCall(call)]
   const table = schema.table('call_limits')
   if (row === 'admitted') {
-    // A start counts from the moment at which it was admitted.
-    const until = of === 'rate' ? 'until' : after('$7')
     const kept = await tx.query(
-      `update ${table} set begun = $6, until = ${until} where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is not null
+      `update ${table} set begun = $6, until = ${after('$7')} where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is not null
          and (kind = 'concurrency' or not begun) returning 1`,
-      [...own, call.begins, ...(of === 'rate' ? [] : [forMs])],
+      [...own, call.begins, forMs],
     )
     // Otherwise, it has just expired.
     if (kept.length > 0) return
@@ -122,22 +125,33 @@ async function take(tx: Queryable, schema: PostgresSchema, { limit, row }: Place
   )
 }
 
-async function keepPlace(tx: Queryable, schema: PostgresSchema, { limit, row }: Place, call: Call, waitMs: number): Promise<void> {
+async function keepPlace(
+  tx: Queryable,
+  schema: PostgresSchema,
+  { limit, row, waitMs: ownWaitMs }: Place,
+  call: Call,
+  waitMs: number,
+): Promise<void> {
   const table = schema.table('call_limits')
-  const values = [...ofLimit(limit), ...ofCall(call), waitMs + PLACE_KEPT_MS]
+  // If this limit admits the call, it does not begin yet, because another one makes it wait. Meanwhile it holds up nobody here: otherwise,
+  // the calls of one customer that wait for a rate of theirs would stop those of all others.
+  const values = [...ofLimit(limit), ...ofCall(call), waitMs + PLACE_KEPT_MS, ownWaitMs === 0]
   const until = after('$6')
-  // What one limit has admitted does not begin yet, because another one makes the call wait.
   if (row === 'none')
     await tx.query(
-      `insert into ${table} (tool, kind, key, session_id, call_id, asked_at, until) values ($1, $2, $3, $4, $5, clock_timestamp(), ${until})`,
+      `insert into ${table} (tool, kind, key, session_id, call_id, asked_at, until, yields)
+       values ($1, $2, $3, $4, $5, clock_timestamp(), ${until}, $7)`,
       values,
     )
   else if (row === 'waits')
-    await tx.query(`update ${table} set until = ${until} where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is null`, values)
+    await tx.query(
+      `update ${table} set until = ${until}, yields = $7 where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is null`,
+      values,
+    )
 }
 
 /** The time after that many milliseconds, which are a parameter. */
-const after = (parameter: string): string => `clock_timestamp() + make_interval(secs => ${parameter}::float8 / 1000)`
+const after = (parameter: string, time = 'clock_timestamp()'): string => `${time} + make_interval(secs => ${parameter}::float8 / 1000)`
 
 async function sweep(tx: Queryable, schema: PostgresSchema): Promise<void> {
   const table = schema.table('call_limits')

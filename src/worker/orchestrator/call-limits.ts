@@ -58,8 +58,9 @@ interface OwnLimits {
 }
 
 function ownLimits(): OwnLimits {
-  /** For each limit, when each call stops counting. */
+  /** For each limit, when each call, or each attempt that a rate counts, stops counting. */
   const taken = new Map<string, Map<string, number>>()
+  let attempts = 0
   /** For each call, the limits that count it while it runs. */
   const running = new Map<string, string[]>()
   let sweptAt = steadyNow()
@@ -94,7 +95,10 @@ function ownLimits(): OwnLimits {
       for (const limit of request.limits) {
         const name = nameOf(limit)
         const calls = callsOf(name)
-        calls.set(call, steadyNow() + (limit.perMs ?? request.forMs))
+        const isAttempt = limit.of === 'rate' && request.begins
+        // The next attempt of the call counts, too.
+        if (isAttempt) calls.delete(call)
+        calls.set(isAttempt ? `${call} ${++attempts}` : call, steadyNow() + (limit.perMs ?? request.forMs))
         taken.set(name, calls)
       }
       const names = request.limits.filter(({ of }) => of === 'concurrency').map(nameOf)

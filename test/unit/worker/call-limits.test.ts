@@ -52,3 +52,13 @@ it('a rate counts the calls that began within its time, whether they have ended 
   await vi.advanceTimersByTimeAsync(60_000)
   expect(await ask('c', rate)).toBe(0)
 })
+
+it('a rate counts each attempt of a call', async () => {
+  const { world, ask } = keeper()
+  world.isAway = true
+  expect(await ask('a', rate)).toBe(0)
+  expect(await ask('a', rate)).toBe(0)
+  expect(await ask('a', rate)).toBeGreaterThan(0)
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(await ask('a', rate)).toBe(0)
+})
