@@ -225,6 +225,23 @@ describe('the store', () => {
     expect(await asked('a2')).toBe(0)
   })
 
+  it.each([1, 10, 100])('the calls that wait for a concurrency of %i ask about a hundred times a second together', async (max) => {
+    const crowded = { tool: `crowd-${randomUUID()}`, of: 'concurrency' as const, max, key: '' }
+    const insert = `insert into pawl.call_limits (tool, kind, key, session_id, call_id, asked_at, admitted_at, begun, until)
+      select $1, 'concurrency', '', 's', 'c' || n, now() + n * interval '1 ms', case when n <= $2 then now() end, n <= $2,
+        now() + interval '1 minute' from generate_series(1, $3::int) n`
+    const waiting = 300
+    await sql.query(insert, [crowded.tool, max, max + waiting])
+    let perSecond = 0
+    // Every tenth of them.
+    for (let n = 1; n <= waiting; n += 10) {
+      const waitMs = await store.admitCall({ ...callOf(`c${max + n}`), limits: [crowded] })
+      expect(waitMs).toBeGreaterThan(0)
+      perSecond += 10 * (1_000 / waitMs)
+    }
+    expect(perSecond).toBeLessThan(120)
+  })
+
   it('the store keeps the admission of a call that has waited for a rate until it begins, and counts its start from then', async () => {
     const rate = { tool: `short-${randomUUID()}`, of: 'rate' as const, max: 1, perMs: 300, key: '' }
     const one = (callId: string, begins: boolean) => store.admitCall({ ...callOf(callId), limits: [rate], begins })

@@ -12,6 +12,8 @@ const BEGINS_WITHIN_MS = 30_000
 /** How often a call asks again: the more calls wait before it, the less often. */
 const LEAST_WAIT_MS = 250
 const MOST_WAIT_MS = 5_000
+/** Each call that waits makes the others ask this much less often: however many wait, they ask about a hundred times a second together. */
+const SHARE_MS = 15
 /** A call that waits for a rate knows when its turn comes, but those before it may give up. */
 const MOST_RATE_WAIT_MS = 30_000
 /** Rows of the past that one admission removes. */
@@ -20,11 +22,11 @@ const SWEPT = 50
 /** See `Store.admitCall`. The limits of a call are locked in the order in which the tool's options are read, so no two calls deadlock. */
 export function admitCall(database: Database, schema: PostgresSchema, { limits, ...call }: AdmissionRequest): Promise<number> {
   return database.transaction(async (tx) => {
-    await sweep(tx, schema)
     const places = []
     for (const limit of limits) places.push(await placeAt(tx, schema, limit, call))
     const waitMs = Math.max(0, ...places.map((place) => place.waitMs))
     for (const place of places) await (waitMs > 0 ? keepPlace(tx, schema, place, call, waitMs) : take(tx, schema, place, call))
+    if (waitMs === 0 || places.some(({ row }) => row === 'none')) await sweep(tx, schema)
     return waitMs
   })
 }
@@ -73,6 +75,7 @@ async function placeAt(tx: Queryable, schema: PostgresSchema, limit: CallLimit, 
      )
      select own.is_in::int as is_in, (own.asked_at is not null)::int as waits,
        (select count(*) from counted where admitted_at is not null and not (mine and stays)) as taken,
+       (select count(*) from counted where admitted_at is null and not mine) as others,
        (select count(*) from counted
         where admitted_at is null and not yields and not mine and (own.asked_at is null or counted.asked_at < own.asked_at)) as ahead
      from own`,
@@ -82,12 +85,22 @@ async function placeAt(tx: Queryable, schema: PostgresSchema, limit: CallLimit, 
   const state = numberIn(row, 'waits') === 1 ? 'waits' : 'none'
   const before = (numberIn(row, 'taken') ?? 0) + (numberIn(row, 'ahead') ?? 0) - limit.max
   if (before < 0) return { limit, waitMs: 0, row: state }
-  if (limit.of === 'rate') return { limit, waitMs: await rateWait(tx, schema, limit, before), row: state }
-  return { limit, waitMs: Math.min(MOST_WAIT_MS, Math.ceil(LEAST_WAIT_MS * Math.max(1, (before + 1) / limit.max))), row: state }
+  const waiting = (numberIn(row, 'others') ?? 0) + 1
+  const waitMs = limit.of === 'rate' ? await rateWait(tx, schema, limit, before, waiting) : concurrencyWait(limit, before, waiting)
+  return { limit, waitMs, row: state }
 }
 
-/** Milliseconds until the call may begin; `before`: how many of those that wait come before it. */
-async function rateWait(tx: Queryable, schema: PostgresSchema, limit: CallLimit, before: number): Promise<number> {
+/** Nobody knows when a call will end: those that come next ask often, and the others the less often the more come before them. */
+function concurrencyWait({ max }: CallLimit, before: number, waiting: number): number {
+  const next = Math.max(LEAST_WAIT_MS, SHARE_MS * Math.min(max, waiting) * (1 + Math.log(Math.max(1, waiting / max))))
+  return Math.ceil(Math.min(atMost(MOST_WAIT_MS, waiting), next * Math.max(1, (before + 1) / max)))
+}
+
+/** The longest wait, if so many wait. */
+const atMost = (ms: number, waiting: number): number => Math.max(ms, 2 * SHARE_MS * waiting)
+
+/** Milliseconds until the call may begin; `before`: how many of the `waiting` calls come before it. */
+async function rateWait(tx: Queryable, schema: PostgresSchema, limit: CallLimit, before: number, waiting: number): Promise<number> {
   const { max, perMs = 0 } = limit
   // An admitted call usually begins within moments.
   const free = `case when begun then until else greatest(${after('$5', 'admitted_at')}, ${after('$6')}) end`
@@ -99,7 +112,7 @@ async function rateWait(tx: Queryable, schema: PostgresSchema, limit: CallLimit,
   )
   // Those before it take the next free places, and free them again after another span.
   const waitMs = Math.floor(before / max) * perMs + ((row && numberIn(row, 'ms')) ?? perMs)
-  return Math.max(1, Math.min(MOST_RATE_WAIT_MS, waitMs))
+  return Math.max(1, Math.min(atMost(MOST_RATE_WAIT_MS, waiting), waitMs))
 }
 
 async function take(tx: Queryable, schema: PostgresSchema, { limit, row }: Place, call: Call): Promise<void> {

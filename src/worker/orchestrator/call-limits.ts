@@ -1,9 +1,13 @@
 // Keeps the limits of tools' calls: over all workers by the side store, and in this worker alone while the store is unavailable.
 import type { Logger } from '../../agent/tool.ts'
 import type { AdmissionRequest, CallLimit } from '../../session/call-limits.ts'
+import { StoreError } from '../../connect/errors.ts'
 import type { Store } from '../../store/store.ts'
+import { takeTurns } from '../../waiting/in-turn.ts'
 import { steadyNow } from '../steady-clock.ts'
 
+/** How long what has failed for one call counts for those behind it. */
+const AWAY_MS = 1_000
 /** How soon a call asks again while the store is unavailable. */
 const ASK_AGAIN_MS = 1_000
 /** How often the log may say that the limits apply to this worker only. */
@@ -20,6 +24,8 @@ export interface LimitKeeper {
 
 export function keepLimits({ store, logger }: { store: Pick<Store, 'admitCall' | 'leaveLimits'>; logger: Logger }): LimitKeeper {
   const own = ownLimits()
+  const inTurn = takeTurns()
+  let away: { error: unknown; until: number } | undefined
   let saidAt = Number.NEGATIVE_INFINITY
 
   function say(err: unknown): void {
@@ -28,10 +34,27 @@ export function keepLimits({ store, logger }: { store: Pick<Store, 'admitCall' |
     logger.warn({ err }, 'limits of tools apply to this worker alone until the side store is available again')
   }
 
+  /**
+   * The calls of a tool ask one after another. They lock its limits, so they would only wait for each other in the store, each with a
+   * connection that flushes need.
+   */
+  function ask(request: AdmissionRequest): Promise<number> {
+    return inTurn(request.limits[0]?.tool ?? '', async () => {
+      // A store that hangs must not hang for each of them.
+      if (away && steadyNow() < away.until) throw away.error
+      try {
+        return await store.admitCall(request)
+      } catch (error) {
+        if (error instanceof StoreError && error.code === 'store_unavailable') away = { error, until: steadyNow() + AWAY_MS }
+        throw error
+      }
+    })
+  }
+
   return {
     async admit(request) {
       try {
-        const waitMs = await store.admitCall(request)
+        const waitMs = await ask(request)
         if (waitMs === 0) own.take(request)
         return waitMs
       } catch (err) {
