@@ -3,9 +3,12 @@ import type { Logger } from '../../agent/tool.ts'
 import type { AdmissionRequest, CallLimit } from '../../session/call-limits.ts'
 import { StoreError } from '../../connect/errors.ts'
 import type { Store } from '../../store/store.ts'
+import { inTime } from '../../waiting/in-time.ts'
 import { takeTurns } from '../../waiting/in-turn.ts'
 import { steadyNow } from '../steady-clock.ts'
 
+/** A store that has not answered after this long counts as unavailable: a call, and whoever interrupts it, should not wait for longer. */
+const PATIENCE_MS = 5_000
 /** How long what has failed for one call counts for those behind it. */
 const AWAY_MS = 1_000
 /** How soon a call asks again while the store is unavailable. */
@@ -43,7 +46,10 @@ export function keepLimits({ store, logger }: { store: Pick<Store, 'admitCall' |
       // A store that hangs must not hang for each of them.
       if (away && steadyNow() < away.until) throw away.error
       try {
-        return await store.admitCall(request)
+        const waitMs = await inTime(store.admitCall(request), PATIENCE_MS)
+        if (waitMs === undefined)
+          throw new StoreError('store_unavailable', `The side store did not answer within ${PATIENCE_MS / 1_000} s.`)
+        return waitMs
       } catch (error) {
         if (error instanceof StoreError && error.code === 'store_unavailable') away = { error, until: steadyNow() + AWAY_MS }
         throw error

@@ -94,3 +94,10 @@ it('a store that has not answered one call is not asked by those behind it for a
   expect(await Promise.all(asked)).toEqual([0, ...Array(49).fill(1_000)])
   expect(answers).toHaveLength(1)
 })
+
+it('a store that hangs holds up a call for five seconds, and those behind it for no longer', async () => {
+  const { answers, asked } = crowd()
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect(await Promise.all(asked)).toEqual([0, ...Array(49).fill(1_000)])
+  expect(answers).toHaveLength(1)
+})
