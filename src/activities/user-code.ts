@@ -96,10 +96,18 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
       subject: subjectOf(input),
       ...(resolution.effect === 'external' && { once: true }),
     })
-    const result = await shown(order)
+    const result = await shown(order).catch((error: unknown) => {
+      // The call may wait for long, and nothing else would store what led to it until it runs.
+      if (untilAdmitted) nudge(order)
+      throw error
+    })
     if (result) return result
     if (onlyWaits) throw noExecutor(worker)
     return { kind: 'not_begun', attempt: attempt.number - 1, ...lostIn(attempt) }
+  }
+
+  function nudge({ input: { epoch, watermark, origin }, ticket: { sessionId, executionId } }: JobOrder<'executeTool'>): void {
+    flusher.nudge({ sessionId, epoch, executionId, watermark, ...defined({ origin }) }, client)
   }
 
   /** Runs a tool and shows the call in `tool_calls` while it runs. */

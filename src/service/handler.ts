@@ -215,7 +215,10 @@ export function createHandler(given: HandlerOptions): Handler {
     try {
       return await work()
     } catch (error) {
-      if (statusOf(error) === 500) logFailure({ err: error, method: request.method, path: new URL(request.url).pathname })
+      const { method, signal, url } = request
+      // A client that has left is not a failure.
+      const hasLeft = signal.aborted && error === signal.reason
+      if (statusOf(error) === 500 && !hasLeft) logFailure({ err: error, method, path: new URL(url).pathname })
       return refusal(error)
     }
   }

@@ -73,7 +73,7 @@ export interface OverviewFilter {
   agent?: string
   /** Sessions that cannot take their next step, according to Temporal: those of `any`, and those of `running` if they are running. */
   heldUp?: { running: 'all' | string[]; any: string[] }
-  /** Running sessions that continue by themselves at a known time, according to their workflows. */
+  /** Running sessions that continue by themselves at a known time, or in their turn, according to their workflows. */
   later?: string[]
   /** Sessions whose workflow, according to Temporal, has ended although they are not idle. */
   ended?: string[]

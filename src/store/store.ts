@@ -149,7 +149,8 @@ export interface Store {
   openGate(key: string, by: string): Promise<boolean>
   /**
    * Whether the limits admit the call: 0 if they do, and the call is then recorded; otherwise the number of milliseconds after which to ask
-   * again. Calls are admitted in the order in which they asked. One that does not ask again within 5 s of that time loses its place.
+   * again. Each limit admits calls in the order in which they asked, apart from those that wait for another limit. One that does not ask
+   * again within 5 s of that time loses its place.
    */
   admitCall(request: AdmissionRequest): Promise<number>
   /** Records that the call no longer runs. */

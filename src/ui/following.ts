@@ -2,7 +2,7 @@
 import { ChatError } from './errors.ts'
 import type { OwnChat } from './own-streams.ts'
 import type { FollowedMessage, LoosePart } from './protocol.ts'
-import { serverSent } from './server-sent.ts'
+import { serverSent, SILENCE_MS } from './server-sent.ts'
 
 /** A page that shows a chat: what `useChat` returns has these members. */
 export interface ChatPage {
@@ -34,8 +34,6 @@ export interface ChatFollowing {
   signal: AbortSignal
 }
 
-/** The server sends something every 15 s by default. */
-const SILENCE_MS = 60_000
 const BASE_DELAY_MS = 1_000
 const MAX_DELAY_MS = 30_000
 /** Statuses after which retrying is pointless. */

@@ -1,5 +1,8 @@
 // Reads the server-sent events of a response.
 
+/** After this long without anything from the server, its connection counts as lost: the server sends something every 15 s by default. */
+export const SILENCE_MS = 60_000
+
 /** One event, or only an id. */
 export interface ServerSentEvent {
   id?: string
@@ -7,8 +10,8 @@ export interface ServerSentEvent {
   data?: string
 }
 
-/** Yields the events as they arrive. Rejects if the connection breaks, or if nothing arrives for `silenceMs` (default: no limit). */
-export async function* serverSent(body: ReadableStream<Uint8Array>, silenceMs?: number): AsyncGenerator<ServerSentEvent> {
+/** Yields the events as they arrive. Rejects if the connection breaks, or if nothing arrives for `silenceMs`. */
+export async function* serverSent(body: ReadableStream<Uint8Array>, silenceMs: number): AsyncGenerator<ServerSentEvent> {
   const reader = body.getReader()
   const decoder = new TextDecoder()
   let text = ''
@@ -26,8 +29,7 @@ export async function* serverSent(body: ReadableStream<Uint8Array>, silenceMs?: 
   }
 }
 
-async function within<T>(ms: number | undefined, work: Promise<T>): Promise<T> {
-  if (ms === undefined) return work
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new TypeError('network error: the server has fallen silent')), ms)

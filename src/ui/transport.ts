@@ -4,7 +4,7 @@ import { type ChatPage, followChat, type Newest } from './following.ts'
 import { isPiece, OLD_CLIENT, withoutContinuing } from './old-client.ts'
 import { ownChats } from './own-streams.ts'
 import type { FollowedMessage, UiChunk, UiMessage, UiMessageChunk, UiShow } from './protocol.ts'
-import { serverSent } from './server-sent.ts'
+import { serverSent, SILENCE_MS } from './server-sent.ts'
 import { checkTransport, type PawlChatTransportOptions } from './transport-options.ts'
 
 /** The members of a chat message that the transport reads. */
@@ -358,7 +358,7 @@ interface Outcome {
 /** The chunks of one connection. The chunks of one session event are shown together or not at all. */
 async function* read(body: ReadableStream<Uint8Array>, outcome: Outcome, show: UiShow): AsyncGenerator<UiChunk> {
   let held: UiChunk[] = []
-  const events = serverSent(body)
+  const events = serverSent(body, SILENCE_MS)
   for (;;) {
     const next = await events.next().catch(() => undefined)
     if (!next || next.done) return

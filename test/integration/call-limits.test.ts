@@ -1,11 +1,13 @@
 // Limits of tools over all workers: how many calls run at a time, how many begin, in which order, and what happens when a worker, the
 // store or a person interferes.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { defineAgent, defineTool, type Tool } from 'pawl'
 import { calls, scripted } from 'pawl/testing'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { deploymentStatus } from '../../src/client/index.ts'
 import { openStore } from '../../src/store/index.ts'
 import type { Store } from '../../src/store/store.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
@@ -132,6 +134,14 @@ describe('a call that waits for a limit', () => {
       { callId: 't_1_1_0', reason: `the tool "${agent.name}" runs at most 1 times at once` },
     ])
     expect((await second.status()).waitsFor).toMatchObject([{ for: 'limit', tool: agent.name }])
+    const { temporalAddress: address, namespace, databaseUrl: postgres } = here.stack
+    const place = { temporal: { address, namespace }, postgres, taskQueue: here.taskQueue }
+    await until('the issued call is stored', async () => (await second.toolCalls()).some(({ status }) => status === 'issued'))
+    // Long enough that a call that no worker begins would need somebody.
+    await sql.query(`update pawl.sessions set flushed_at = now() - interval '20 seconds' where session_id = $1`, [second.id])
+    const { overview, heldUp } = await deploymentStatus(place, { agent: agent.name })
+    expect(overview?.items.find(({ sessionId }) => sessionId === second.id)).toMatchObject({ needs: 'automatic' })
+    expect(heldUp[second.id]).toContain('runs at most 1 times at once')
     const last = await third.send('acme')
     await until('the third waits', async () => (await rowsOf(agent.name)).length === 3)
     await second.interrupt()
@@ -196,6 +206,54 @@ describe('the store', () => {
       await sql.query('commit')
     }
     expect(await rowsOf(late.tool)).toHaveLength(1)
+  })
+
+  it('the store lets a call go first where the calls before it wait for another limit', async () => {
+    const tool = `tenants-${randomUUID()}`
+    const all = { tool, of: 'concurrency' as const, max: 1, key: '' }
+    const ofTenant = (key: string) => [all, { tool, of: 'rate' as const, max: 1, perMs: 60_000, key }]
+    expect(await store.admitCall({ ...callOf('a1'), limits: ofTenant('a') })).toBe(0)
+    await store.leaveLimits('s', 'a1')
+    // Nothing runs, and two calls of the tenant wait for its rate.
+    for (const call of ['a2', 'a3']) expect(await store.admitCall({ ...callOf(call), limits: ofTenant('a') })).toBeGreaterThan(0)
+    expect(await store.admitCall({ ...callOf('b1'), limits: ofTenant('b') })).toBe(0)
+    // Once their rate admits them, which is as if they had another one, they come before what asked later.
+    const asked = (callId: string) => store.admitCall({ ...callOf(callId), limits: ofTenant(callId) })
+    for (const call of ['a2', 'c1']) expect(await asked(call)).toBeGreaterThan(0)
+    await store.leaveLimits('s', 'b1')
+    expect(await asked('c1')).toBeGreaterThan(0)
+    expect(await asked('a2')).toBe(0)
+  })
+
+  it.each([1, 10, 100])('the calls that wait for a concurrency of %i ask about a hundred times a second together', async (max) => {
+    const crowded = { tool: `crowd-${randomUUID()}`, of: 'concurrency' as const, max, key: '' }
+    const insert = `insert into pawl.call_limits (tool, kind, key, session_id, call_id, asked_at, admitted_at, begun, until)
+      select $1, 'concurrency', '', 's', 'c' || n, now() + n * interval '1 ms', case when n <= $2 then now() end, n <= $2,
+        now() + interval '1 minute' from generate_series(1, $3::int) n`
+    const waiting = 300
+    await sql.query(insert, [crowded.tool, max, max + waiting])
+    let perSecond = 0
+    // Every tenth of them.
+    for (let n = 1; n <= waiting; n += 10) {
+      const waitMs = await store.admitCall({ ...callOf(`c${max + n}`), limits: [crowded] })
+      expect(waitMs).toBeGreaterThan(0)
+      perSecond += 10 * (1_000 / waitMs)
+    }
+    expect(perSecond).toBeLessThan(120)
+  })
+
+  it('the store keeps the admission of a call that has waited for a rate until it begins, and counts its start from then', async () => {
+    const rate = { tool: `short-${randomUUID()}`, of: 'rate' as const, max: 1, perMs: 300, key: '' }
+    const one = (callId: string, begins: boolean) => store.admitCall({ ...callOf(callId), limits: [rate], begins })
+    expect(await one('a', false)).toBe(0)
+    expect(await one('b', false)).toBeGreaterThan(0)
+    await sleep(2 * rate.perMs)
+    // It is late, but before its turn is over.
+    expect(await one('b', false)).toBeGreaterThan(100)
+    expect(await one('a', true)).toBe(0)
+    expect(await one('b', false)).toBeGreaterThan(100)
+    await sleep(rate.perMs + 50)
+    expect(await one('b', false)).toBe(0)
   })
 
   it('the store gives a call no place at one limit while another makes it wait', async () => {

@@ -220,6 +220,31 @@ describe('a fork', () => {
     expect((await copy.messages()).map(({ messageId }) => messageId)).toEqual(['one', 'm_1_1', 'other', 'm_2_1'])
   })
 
+  it.each([['open'], ['closed']])(
+    'a fork with the id of a session that is %s is refused, and the run in progress continues',
+    async (how) => {
+      const other = player.play(here.pawl, { model: echo })
+      await say(other.session, 'taken')
+      if (how === 'closed') {
+        await other.session.close()
+        await until('it is closed', async () => (await other.session.state()).status === 'closed')
+      }
+      const door = gate()
+      const { session } = player.play(here.pawl, {
+        model: async (_, ctx) => {
+          await door.pass(ctx.signal)
+          return 'done'
+        },
+      })
+      const run = await session.send('hold')
+      await door.reached
+      await expect(session.fork({ id: other.id })).rejects.toMatchObject({ code: 'session_exists' })
+      door.open()
+      expect(await run.result(TIMEOUT)).toMatchObject({ text: 'done' })
+      expect(ofType(await eventsOf(session), 'run_interrupted')).toEqual([])
+    },
+  )
+
   it('a fork of a closed session, and of an archived past, starts like any other', async () => {
     const { session } = player.play(here.pawl, { model: echo })
     await say(session, 'one')

@@ -61,6 +61,7 @@ const desk = defineAgent({
     const isAnswered = request.messages.at(-1)?.content !== newest
     if (what === 'flaky' && flaws++ === 0) throw new ModelError('bad_request', 'The model refuses.', { retryable: false })
     if (what === 'fail') throw new ModelError('bad_request', 'The model refuses.', { retryable: false })
+    if (what === 'long') return 'Long.'
     if (what === 'tell') {
       ctx.onDelta({ type: 'thinking', index: 0, thinking: 'Hm.' })
       ctx.onDelta({ type: 'text', index: 1, text: `Once ${name}` })
@@ -138,7 +139,7 @@ beforeAll(async () => {
   here = await deploy()
   await here.startWorker({ agents: [desk] })
   const authorize = (request: Request): Access | null => ACCESSES[request.headers.get('x-key') ?? ''] ?? null
-  handler = createHandler({ pawl: here.pawl, authorize, agents: ['desk'], logger: SILENT, basePath: '/api/pawl' })
+  handler = createHandler({ pawl: here.pawl, authorize, agents: ['desk', 'other'], logger: SILENT, basePath: '/api/pawl' })
 })
 afterAll(async () => {
   for (const held of gates.values()) held.open()
@@ -146,6 +147,9 @@ afterAll(async () => {
 })
 
 const ask: typeof fetch = async (to, init) => handler(new Request(new URL(String(to), 'http://ui.test'), init))
+/** Sends a request of a page as the AI SDK does. */
+const postChat = (body: object): Promise<Response> =>
+  ask('/api/pawl/v1/ui', { method: 'POST', headers: { 'x-key': 'ann', 'content-type': 'application/json' }, body: JSON.stringify(body) })
 const newId = (): string => `ui:${randomUUID()}`
 
 function transportWith(more: PawlChatTransportOptions = {}): PawlChatTransport {
@@ -293,6 +297,52 @@ describe('a chat', () => {
     await chat.sendMessage({ text: 'uno', messageId: chat.messages[0]?.id ?? '' })
     expect(texts(chat)).toEqual(['user: uno', 'assistant: 1: uno'])
     expect(shown(chat)).toEqual(await recorded(id))
+  })
+
+  it.each([
+    ['is empty', '   ', 'desk', 'empty_message'],
+    ['names an unknown agent', 'uno', 'nobody', 'unknown_agent'],
+    ['names another agent', 'uno', 'other', 'agent_mismatch'],
+  ])('an edit that %s is refused, and the conversation stays as it is', async (_, text, agent, code) => {
+    const id = newId()
+    const chat = await open(id)
+    await chat.sendMessage({ text: 'one' })
+    const before = await recorded(id)
+    const [said] = chat.messages
+    const parts = [{ type: 'text', text }]
+    const response = await postChat({ id, agent, messages: [{ ...said, parts }], trigger: 'submit-message', messageId: said?.id })
+    expect(response.status).toBeGreaterThanOrEqual(400)
+    expect(await response.json()).toMatchObject({ code })
+    expect(await recorded(id)).toEqual(before)
+    expect(await eventsOf(id)).not.toContain('rolled_back')
+  })
+
+  it('an edit that was cut off between going back and sending the message is completed when it is sent again', async () => {
+    const id = newId()
+    const chat = await open(id)
+    await chat.sendMessage({ text: 'one' })
+    await chat.sendMessage({ text: 'two' })
+    const [, , said] = chat.messages
+    await here.pawl.session(id).rollback({ message: said?.id ?? '' })
+    await chat.sendMessage({ text: 'due', messageId: said?.id ?? '' })
+    expect(chat.error).toBeUndefined()
+    expect(texts(chat)).toEqual(['user: one', 'assistant: 1: one', 'user: due', 'assistant: 2: due'])
+    expect(shown(chat)).toEqual(await recorded(id))
+  })
+
+  it('an edit with a large content is carried out once, however often it is sent', async () => {
+    const id = newId()
+    const chat = await open(id)
+    await chat.sendMessage({ text: 'one' })
+    const [said] = chat.messages
+    const parts = [{ type: 'text', text: `long ${'x'.repeat(1_200_000)}` }]
+    for (let n = 0; n < 2; n++) {
+      const response = await postChat({ id, agent: 'desk', messages: [{ ...said, parts }], trigger: 'submit-message', messageId: said?.id })
+      await response.text()
+      expect(response.status).toBe(200)
+    }
+    expect((await eventsOf(id)).filter((type) => type === 'rolled_back')).toHaveLength(1)
+    expect((await eventsOf(id)).filter((type) => type === 'run_started')).toHaveLength(2)
   })
 
   it.each([

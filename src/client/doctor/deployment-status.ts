@@ -213,9 +213,9 @@ async function waitsAmong(store: Store, client: Client, { items, needs }: Status
   return { quiet, notAsked: asked < all ? [text] : [] }
 }
 
-/** Whether the session continues by itself at a known time. */
+/** Whether the session continues by itself: at a known time, or when it is its turn at a limit. */
 function isDueLater({ for: who, until = 0 }: SessionWait): boolean {
-  return (who === 'gate' || who === 'next_attempt' || who === 'verification') && until > Date.now()
+  return who === 'limit' || ((who === 'gate' || who === 'next_attempt' || who === 'verification') && until > Date.now())
 }
 
 function waitText(wait: SessionWait): string {

@@ -9,16 +9,27 @@ import { checkTarget, effectsAfter, locate, TargetRefused } from '../../session/
 import { type UpdateTarget, refusable, sendUpdate, startFor } from './updates.ts'
 import { RequestRefusedError, SessionNotFoundError } from '../errors.ts'
 import { checkSessionId } from './session-id.ts'
+import { executionStateOf } from './hold-ups.ts'
 import { checkOpening } from './large-content.ts'
 import type { ForkOptions } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
-/** Forks the session of `asked` and returns the new session's id. `events`: all its known events, oldest first. */
-export async function fork(asked: UpdateTarget, options: ForkOptions, events: () => AsyncIterable<SessionEvent>): Promise<string> {
+/**
+ * Forks the session of `asked` and returns the new session's id. `events`: all its known events, oldest first. `isStored`: whether the side
+ * store has a session with that id.
+ */
+export async function fork(
+  asked: UpdateTarget,
+  options: ForkOptions,
+  events: () => AsyncIterable<SessionEvent>,
+  isStored: (id: string) => Promise<boolean>,
+): Promise<string> {
   const { id = randomUUID(), keys = 'carried', tags, by } = options
   checkSessionId(id)
   checkOpening({ tags })
   const target = targetOf(options)
+  // Checked before a run is interrupted, because a refusal must change nothing.
+  if (options.id !== undefined && ((await isOpen(asked, id)) || (await isStored(id)))) throw exists(id)
   const { toSeq: seq, digest } = await forkPoint(asked, target, options, events)
   const start: SessionStart = {
     sessionId: id,
@@ -30,9 +41,21 @@ export async function fork(asked: UpdateTarget, options: ForkOptions, events: ()
     await refusable(id, () => startFor(asked, UPDATES.resume, [], start, 'FAIL'))
   } catch (cause) {
     if (!isTaken(cause)) throw cause
-    throw new RequestRefusedError('session_exists', `A session "${id}" already exists: choose another id for the fork.`, { cause })
+    throw exists(id, cause)
   }
   return id
+}
+
+function exists(id: string, cause?: unknown): RequestRefusedError {
+  return new RequestRefusedError('session_exists', `A session "${id}" already exists: choose another id for the fork.`, { cause })
+}
+
+/** Whether the session has an open workflow; false if that cannot be determined now. */
+async function isOpen({ client }: UpdateTarget, id: string): Promise<boolean> {
+  return executionStateOf(client, id).then(
+    ({ open }) => open,
+    () => false,
+  )
 }
 
 function isTaken(error: unknown): boolean {

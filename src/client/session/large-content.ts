@@ -30,17 +30,8 @@ export async function signalOf(
   message: MessageSignal,
   beforeStoring: () => Promise<void>,
 ): Promise<MessageSignal> {
-  const checked = checkMessage(message)
-  const isLarge = 'refusal' in checked && checked.refusal.code === 'message_too_large'
-  if ('refusal' in checked && !isLarge) throw new InvalidMessageError(checked.refusal.code, checked.refusal.reason)
   const { content } = message
-  const bytes = jsonBytes(content)
-  if (bytes > MAX_LARGE_MESSAGE_BYTES) {
-    throw new InvalidMessageError(
-      'message_too_large',
-      `The message has ${numberText(bytes)} bytes of JSON; the limit is ${numberText(MAX_LARGE_MESSAGE_BYTES)}. Store it elsewhere and send a reference.`,
-    )
-  }
+  const { bytes, isLarge } = checkContent(message)
   if (bytes <= BLOB_THRESHOLD_BYTES) return message
   const blob = blobOfJson(content as unknown as Json, beginningOf(content), sha256Of)
   const kept = { ...message, content: placeholderOf(blob.ref), blob: blob.ref }
@@ -50,6 +41,24 @@ export async function signalOf(
     return kept
   }
   return (await keptQuickly(store, sessionId, blob)) ? kept : message
+}
+
+/**
+ * Checks a message, whatever its size. `isLarge`: it does not fit in a signal. @throws InvalidMessageError with the refusal's code,
+ * `message_too_large`.
+ */
+export function checkContent(message: MessageSignal): { bytes: number; isLarge: boolean } {
+  const checked = checkMessage(message)
+  const isLarge = 'refusal' in checked && checked.refusal.code === 'message_too_large'
+  if ('refusal' in checked && !isLarge) throw new InvalidMessageError(checked.refusal.code, checked.refusal.reason)
+  const bytes = jsonBytes(message.content)
+  if (bytes > MAX_LARGE_MESSAGE_BYTES) {
+    throw new InvalidMessageError(
+      'message_too_large',
+      `The message has ${numberText(bytes)} bytes of JSON; the limit is ${numberText(MAX_LARGE_MESSAGE_BYTES)}. Store it elsewhere and send a reference.`,
+    )
+  }
+  return { bytes, isLarge }
 }
 
 function beginningOf(content: string | UserBlock[]): string {

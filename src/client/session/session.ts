@@ -32,6 +32,7 @@ import { readBudgets } from './budget.ts'
 import { checkRaise } from './request-checks.ts'
 import { checkOpening, readBlob, signalOf } from './large-content.ts'
 import { inTurn } from './large-requests.ts'
+import { inTime } from '../../waiting/in-time.ts'
 import { activeTraceparent } from './active-span.ts'
 import { checkEvents, checkSend, checkWatch, type SessionOpening } from './options.ts'
 import {
@@ -61,7 +62,7 @@ import { runHandle } from './run.ts'
 import { sayingIfErased, sayingIfGone } from './erased.ts'
 import { warnOfOtherContext } from './kept-context.ts'
 import { allEvents, type SessionSource, readEvents, readMessages } from './events.ts'
-import { followBatches } from './follow.ts'
+import { followBatches, STORE_PATIENCE_MS } from './follow.ts'
 import { readRunReport } from './run-report.ts'
 import type { SessionState } from '../../session/state.ts'
 import { viewOf } from '../../session/watching/view.ts'
@@ -287,7 +288,12 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
       return runHandle(source, messageId, { after: seq })
     },
     async fork(given) {
-      const copy = await sayingIfErased(source, () => fork(asked, checkFork(given) as ForkOptions, () => allEvents(source)))
+      // If the store does not answer soon, the fork waits for it, and may be refused then.
+      const isStored = async (other: string): Promise<boolean> => {
+        const head = store?.head(other).catch(() => null)
+        return Boolean(head && (await inTime(head, STORE_PATIENCE_MS)))
+      }
+      const copy = await sayingIfErased(source, () => fork(asked, checkFork(given) as ForkOptions, () => allEvents(source), isStored))
       return sessionHandle(parts, copy, options, { isNew: false })
     },
     approve: async (callId, decision) => decideOn(UPDATES.approve, callId, checkApproval(decision)),

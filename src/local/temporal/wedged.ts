@@ -16,6 +16,8 @@ const PROBES = 3
 /** Probes the server until the returned function is called. `probe`: rejects with the server's error. */
 export function restartIfWedged(server: StackServer, probe: () => Promise<unknown>, say: Say, lookEveryMs = LOOK_EVERY_MS): () => void {
   const over = new AbortController()
+  /** Whether it was stopped here and does not run again yet: nothing else would start it. */
+  let isDown = false
 
   async function isWedged(): Promise<boolean> {
     for (let probes = 0; probes < PROBES; probes++) {
@@ -32,10 +34,14 @@ export function restartIfWedged(server: StackServer, probe: () => Promise<unknow
   async function watch(): Promise<void> {
     for (;;) {
       await sleep(lookEveryMs, undefined, { ref: false, signal: over.signal })
-      if (server.pid === undefined || !(await isWedged())) continue
-      say('Temporal’s database refuses every statement, a known fault of its dev server; restarting it with its data')
-      await server.stop('crash')
+      if (!isDown) {
+        if (server.pid === undefined || !(await isWedged())) continue
+        say('Temporal’s database refuses every statement, a known fault of its dev server; restarting it with its data')
+        isDown = true
+        await server.stop('crash')
+      }
       await server.start()
+      isDown = false
     }
   }
 

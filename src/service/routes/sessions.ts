@@ -3,9 +3,11 @@ import { createHash, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Pawl } from '../../client/pawl.ts'
 import { ResultTimeoutError, SessionNotFoundError, SessionUnavailableError } from '../../client/errors.ts'
+import { checkContent, checkOpening } from '../../client/session/large-content.ts'
 import type { SendOptions, SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
+import type { MessageSignal } from '../../session/protocol/protocol.ts'
 import { StoreError } from '../../connect/errors.ts'
 import { contextFor, prefixOf, requireOwnId, requireScope, tagsFor } from '../access.ts'
 import { ServiceError } from '../errors.ts'
@@ -30,14 +32,30 @@ const send = z.strictObject({ ...OPENING, ...PRIORITY, agent: OPENING.agent.opti
 
 type OpenBody = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefined }
 
-/** Sends a message to a session; returns the ids of both. */
-export async function sendTo(call: RouteCall<unknown, unknown, unknown>, id: string, body: OpenBody, fresh: { isNew?: true } = {}) {
-  const { pawl, access, request, agents } = call
+/** @throws ServiceError if the caller may not send the message. */
+function requireSendable({ access, agents }: RouteCall<unknown, unknown, unknown>, id: string, { agent, priority }: OpenBody): void {
   requireOwnId(access, id)
-  const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout, priority } = body
   // Only `operate` may set a priority: otherwise, a tenant's user could put their own sessions ahead of others.
   if (priority !== undefined) requireScope(access, 'operate')
   if (agent !== undefined && agents && !agents.includes(agent)) throw unknownAgent(agent, agents)
+}
+
+/**
+ * Refuses what `sendTo` would refuse, as far as the message itself shows: for a request that changes something before it sends.
+ * @throws ServiceError, InvalidMessageError.
+ */
+export function checkSending(call: RouteCall<unknown, unknown, unknown>, id: string, body: OpenBody): void {
+  requireSendable(call, id, body)
+  const { content, metadata, messageId, context, tags } = body
+  checkContent({ content, ...defined({ messageId, metadata }) } as MessageSignal)
+  checkOpening({ context: contextFor(call.access, context as Json | undefined), tags: tagsFor(call.access, tags) })
+}
+
+/** Sends a message to a session; returns the ids of both. */
+export async function sendTo(call: RouteCall<unknown, unknown, unknown>, id: string, body: OpenBody, fresh: { isNew?: true } = {}) {
+  const { pawl, access, request } = call
+  requireSendable(call, id, body)
+  const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout, priority } = body
   const session = pawl.session(id, {
     ...defined({ agent, idleTimeout, priority: priority && defined(priority) }),
     // Without an agent, no session is started, so these would not be used.

@@ -1,6 +1,7 @@
 // Routes for AI SDK UI: messages and streams as `useChat` expects them. The AI SDK's own transports work with them, too.
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { RequestRefusedError } from '../../client/errors.ts'
+import { MessageRejectedError, RequestRefusedError } from '../../client/errors.ts'
 import type { StoredPast } from '../../client/session/stored-past.ts'
 import type { SessionHandle } from '../../client/types.ts'
 import type { UserBlock } from '../../session/content.ts'
@@ -20,7 +21,7 @@ import { after, matching, OF_SESSION, OPENING, sessionId, streamOf } from '../sc
 import type { StreamItem, StreamSource } from '../streams.ts'
 import { contentsOf, knownPastFor, MAX_VALUE_BYTES, pageIn, pastFor, pastSince } from '../ui-past.ts'
 import { cursorOf, UI_HEADERS, uiEnding, uiEvents, type UiStreamRequest } from '../ui-stream.ts'
-import { sendTo } from './sessions.ts'
+import { checkSending, sendTo } from './sessions.ts'
 import { LAST, requireEvent, startOf, STREAM as EVENT_STREAM } from './watch.ts'
 
 const SHOW = z.strictObject({
@@ -93,25 +94,37 @@ function invalid(at: string, detail: string): ServiceError {
 
 /** Sends a user's message. If it edits an earlier message, the session first rolls back to the point before that message. */
 async function say(call: ChatCall, message: MessageOfPage): Promise<ChatStreamRequest> {
-  const { body, session, by, access } = call
+  const { body, session, access } = call
   requireOwnId(access, body.id)
   const handle = session(body.id)
   const content = contentOf(message)
-  let since = 0
-  if (body.messageId === message.id) {
-    const { outline, stored } = await pastFor(handle, { message: message.id, since: 0 })
-    const known = outline.events.findLast((event) => event.type === 'message_received' && event.messageId === message.id)
-    if (known && !(await isSaid(handle, known.seq, stored, content))) {
-      requireScope(access, 'operate')
-      await handle.rollback({ message: message.id, by, reason: 'The message was edited.' })
-      since = newestSeq(outline)
-    }
-  }
   const { agent, context, tags, idleTimeout } = body
   const metadata = isObject(message.metadata) ? (message.metadata as JsonObject) : undefined
-  await sendTo(call, body.id, { ...defined({ agent, context, tags, idleTimeout, metadata }), content, messageId: message.id } as never)
+  const sent = { ...defined({ agent, context, tags, idleTimeout, metadata }), content, messageId: message.id } as never
+  const since = body.messageId === message.id ? await goBackBefore(call, handle, message.id, sent) : 0
+  await sendTo(call, body.id, sent)
   const from = { message: message.id, since }
   return { session: handle, from, past: await knownPastFor(handle, from) }
+}
+
+/** Goes back to before the message, if the session has it with another content. Returns the newest event from before. */
+async function goBackBefore(call: ChatCall, handle: SessionHandle, message: string, sent: Parameters<typeof sendTo>[2]): Promise<number> {
+  const { outline, stored } = await pastFor(handle, { message, since: 0 })
+  const known = outline.events.findLast((event) => event.type === 'message_received' && event.messageId === message)
+  if (!known || (await isSaid(handle, known.seq, stored, sent.content as string | UserBlock[]))) return 0
+  requireScope(call.access, 'operate')
+  // What cannot be sent must not cost the conversation anything.
+  checkSending(call, call.body.id, sent)
+  requireAgent(outline, sent.agent)
+  await handle.rollback({ message, by: call.by, reason: 'The message was edited.' })
+  return newestSeq(outline)
+}
+
+/** @throws MessageRejectedError `agent_mismatch`, with which the session would refuse the message. */
+function requireAgent({ state }: UiOutline, agent: string | undefined): void {
+  if (agent === undefined || !state || agent === state.agent) return
+  const text = `The session talks to the agent "${state.agent}", not to "${agent}". Use another session id.`
+  throw new MessageRejectedError('agent_mismatch', text)
 }
 
 /** Whether the message of the event has this content. */
@@ -121,8 +134,11 @@ async function isSaid(
   stored: StoredPast | undefined,
   content: string | UserBlock[],
 ): Promise<boolean> {
-  for await (const { event } of contentsOf(session, [{ seq, output: undefined, fits: true }], stored)) {
-    return event.type === 'message_received' && JSON.stringify(event.content) === JSON.stringify(content)
+  for await (const { event } of contentsOf(session, [{ seq, output: undefined, fits: false }], stored)) {
+    if (event.type !== 'message_received') return false
+    const json = JSON.stringify(content)
+    // A large content is not loaded: its digest identifies it.
+    return event.blob ? event.blob.sha256 === createHash('sha256').update(json).digest('hex') : JSON.stringify(event.content) === json
   }
   return false
 }

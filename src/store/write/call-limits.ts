@@ -7,11 +7,13 @@ import type { PostgresSchema } from '../postgres/schema.ts'
 
 /** How long a call that waits keeps its place after it should have asked again. */
 const PLACE_KEPT_MS = 5_000
-/** How long an admitted call may take to begin, if it waited before. */
+/** How long a call that has waited keeps its admission until it begins. */
 const BEGINS_WITHIN_MS = 30_000
 /** How often a call asks again: the more calls wait before it, the less often. */
 const LEAST_WAIT_MS = 250
 const MOST_WAIT_MS = 5_000
+/** Each call that waits makes the others ask this much less often: however many wait, they ask about a hundred times a second together. */
+const SHARE_MS = 15
 /** A call that waits for a rate knows when its turn comes, but those before it may give up. */
 const MOST_RATE_WAIT_MS = 30_000
 /** Rows of the past that one admission removes. */
@@ -20,11 +22,11 @@ const SWEPT = 50
 /** See `Store.admitCall`. The limits of a call are locked in the order in which the tool's options are read, so no two calls deadlock. */
 export function admitCall(database: Database, schema: PostgresSchema, { limits, ...call }: AdmissionRequest): Promise<number> {
   return database.transaction(async (tx) => {
-    await sweep(tx, schema)
     const places = []
     for (const limit of limits) places.push(await placeAt(tx, schema, limit, call))
     const waitMs = Math.max(0, ...places.map((place) => place.waitMs))
     for (const place of places) await (waitMs > 0 ? keepPlace(tx, schema, place, call, waitMs) : take(tx, schema, place, call))
+    if (waitMs === 0 || places.some(({ row }) => row === 'none')) await sweep(tx, schema)
     return waitMs
   })
 }
@@ -73,7 +75,9 @@ async function placeAt(tx: Queryable, schema: PostgresSchema, limit: CallLimit, 
      )
      select own.is_in::int as is_in, (own.asked_at is not null)::int as waits,
        (select count(*) from counted where admitted_at is not null and not (mine and stays)) as taken,
-       (select count(*) from counted where admitted_at is null and not mine and (own.asked_at is null or counted.asked_at < own.asked_at)) as ahead
+       (select count(*) from counted where admitted_at is null and not mine) as others,
+       (select count(*) from counted
+        where admitted_at is null and not yields and not mine and (own.asked_at is null or counted.asked_at < own.asked_at)) as ahead
      from own`,
     [...ofLimit(limit), ...ofCall(call)],
   )
@@ -81,35 +85,47 @@ async function placeAt(tx: Queryable, schema: PostgresSchema, limit: CallLimit, 
   const state = numberIn(row, 'waits') === 1 ? 'waits' : 'none'
   const before = (numberIn(row, 'taken') ?? 0) + (numberIn(row, 'ahead') ?? 0) - limit.max
   if (before < 0) return { limit, waitMs: 0, row: state }
-  if (limit.of === 'rate') return { limit, waitMs: await rateWait(tx, schema, limit, before), row: state }
-  return { limit, waitMs: Math.min(MOST_WAIT_MS, Math.ceil(LEAST_WAIT_MS * Math.max(1, (before + 1) / limit.max))), row: state }
+  const waiting = (numberIn(row, 'others') ?? 0) + 1
+  const waitMs = limit.of === 'rate' ? await rateWait(tx, schema, limit, before, waiting) : concurrencyWait(limit, before, waiting)
+  return { limit, waitMs, row: state }
 }
 
-/** Milliseconds until the call may begin; `before`: how many of those that wait come before it. */
-async function rateWait(tx: Queryable, schema: PostgresSchema, limit: CallLimit, before: number): Promise<number> {
+/** Nobody knows when a call will end: those that come next ask often, and the others the less often the more come before them. */
+function concurrencyWait({ max }: CallLimit, before: number, waiting: number): number {
+  const next = Math.max(LEAST_WAIT_MS, SHARE_MS * Math.min(max, waiting) * (1 + Math.log(Math.max(1, waiting / max))))
+  return Math.ceil(Math.min(atMost(MOST_WAIT_MS, waiting), next * Math.max(1, (before + 1) / max)))
+}
+
+/** The longest wait, if so many wait. */
+const atMost = (ms: number, waiting: number): number => Math.max(ms, 2 * SHARE_MS * waiting)
+
+/** Milliseconds until the call may begin; `before`: how many of the `waiting` calls come before it. */
+async function rateWait(tx: Queryable, schema: PostgresSchema, limit: CallLimit, before: number, waiting: number): Promise<number> {
   const { max, perMs = 0 } = limit
+  // An admitted call usually begins within moments.
+  const free = `case when begun then until else greatest(${after('$5', 'admitted_at')}, ${after('$6')}) end`
   const [row] = await tx.query(
-    `select ceil(extract(epoch from until - clock_timestamp()) * 1000)::bigint as ms from ${schema.table('call_limits')}
-     where ${COLUMNS} and admitted_at is not null and ${COUNTS} order by until offset $4 limit 1`,
-    [...ofLimit(limit), before % max],
+    `select ceil(extract(epoch from free - clock_timestamp()) * 1000)::bigint as ms
+     from (select ${free} as free from ${schema.table('call_limits')} where ${COLUMNS} and admitted_at is not null and ${COUNTS}) counted
+     order by free offset $4 limit 1`,
+    [...ofLimit(limit), before % max, perMs, LEAST_WAIT_MS],
   )
   // Those before it take the next free places, and free them again after another span.
   const waitMs = Math.floor(before / max) * perMs + ((row && numberIn(row, 'ms')) ?? perMs)
-  return Math.max(1, Math.min(MOST_RATE_WAIT_MS, waitMs))
+  return Math.max(1, Math.min(atMost(MOST_RATE_WAIT_MS, waiting), waitMs))
 }
 
 async function take(tx: Queryable, schema: PostgresSchema, { limit, row }: Place, call: Call): Promise<void> {
   const { of, perMs = 0 } = limit
-  const forMs = of === 'rate' ? perMs : call.begins ? call.forMs : BEGINS_WITHIN_MS
+  // A start counts from the moment at which the call begins, which may be long after its admission.
+  const forMs = !call.begins ? BEGINS_WITHIN_MS : of === 'rate' ? perMs : call.forMs
   const own = [...ofLimit(limit), ...ofCall(call)]
   const table = schema.table('call_limits')
   if (row === 'admitted') {
-    // A start counts from the moment at which it was admitted.
-    const until = of === 'rate' ? 'until' : after('$7')
     const kept = await tx.query(
-      `update ${table} set begun = $6, until = ${until} where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is not null
+      `update ${table} set begun = $6, until = ${after('$7')} where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is not null
          and (kind = 'concurrency' or not begun) returning 1`,
-      [...own, call.begins, ...(of === 'rate' ? [] : [forMs])],
+      [...own, call.begins, forMs],
     )
     // Otherwise, it has just expired.
     if (kept.length > 0) return
@@ -122,22 +138,33 @@ async function take(tx: Queryable, schema: PostgresSchema, { limit, row }: Place
   )
 }
 
-async function keepPlace(tx: Queryable, schema: PostgresSchema, { limit, row }: Place, call: Call, waitMs: number): Promise<void> {
+async function keepPlace(
+  tx: Queryable,
+  schema: PostgresSchema,
+  { limit, row, waitMs: ownWaitMs }: Place,
+  call: Call,
+  waitMs: number,
+): Promise<void> {
   const table = schema.table('call_limits')
-  const values = [...ofLimit(limit), ...ofCall(call), waitMs + PLACE_KEPT_MS]
+  // If this limit admits the call, it does not begin yet, because another one makes it wait. Meanwhile it holds up nobody here: otherwise,
+  // the calls of one customer that wait for a rate of theirs would stop those of all others.
+  const values = [...ofLimit(limit), ...ofCall(call), waitMs + PLACE_KEPT_MS, ownWaitMs === 0]
   const until = after('$6')
-  // What one limit has admitted does not begin yet, because another one makes the call wait.
   if (row === 'none')
     await tx.query(
-      `insert into ${table} (tool, kind, key, session_id, call_id, asked_at, until) values ($1, $2, $3, $4, $5, clock_timestamp(), ${until})`,
+      `insert into ${table} (tool, kind, key, session_id, call_id, asked_at, until, yields)
+       values ($1, $2, $3, $4, $5, clock_timestamp(), ${until}, $7)`,
       values,
     )
   else if (row === 'waits')
-    await tx.query(`update ${table} set until = ${until} where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is null`, values)
+    await tx.query(
+      `update ${table} set until = ${until}, yields = $7 where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is null`,
+      values,
+    )
 }
 
 /** The time after that many milliseconds, which are a parameter. */
-const after = (parameter: string): string => `clock_timestamp() + make_interval(secs => ${parameter}::float8 / 1000)`
+const after = (parameter: string, time = 'clock_timestamp()'): string => `${time} + make_interval(secs => ${parameter}::float8 / 1000)`
 
 async function sweep(tx: Queryable, schema: PostgresSchema): Promise<void> {
   const table = schema.table('call_limits')

@@ -1,9 +1,16 @@
 // Keeps the limits of tools' calls: over all workers by the side store, and in this worker alone while the store is unavailable.
 import type { Logger } from '../../agent/tool.ts'
 import type { AdmissionRequest, CallLimit } from '../../session/call-limits.ts'
+import { StoreError } from '../../connect/errors.ts'
 import type { Store } from '../../store/store.ts'
+import { inTime } from '../../waiting/in-time.ts'
+import { takeTurns } from '../../waiting/in-turn.ts'
 import { steadyNow } from '../steady-clock.ts'
 
+/** A store that has not answered after this long counts as unavailable: a call, and whoever interrupts it, should not wait for longer. */
+const PATIENCE_MS = 5_000
+/** How long what has failed for one call counts for those behind it. */
+const AWAY_MS = 1_000
 /** How soon a call asks again while the store is unavailable. */
 const ASK_AGAIN_MS = 1_000
 /** How often the log may say that the limits apply to this worker only. */
@@ -20,6 +27,8 @@ export interface LimitKeeper {
 
 export function keepLimits({ store, logger }: { store: Pick<Store, 'admitCall' | 'leaveLimits'>; logger: Logger }): LimitKeeper {
   const own = ownLimits()
+  const inTurn = takeTurns()
+  let away: { error: unknown; until: number } | undefined
   let saidAt = Number.NEGATIVE_INFINITY
 
   function say(err: unknown): void {
@@ -28,10 +37,30 @@ export function keepLimits({ store, logger }: { store: Pick<Store, 'admitCall' |
     logger.warn({ err }, 'limits of tools apply to this worker alone until the side store is available again')
   }
 
+  /**
+   * The calls of a tool ask one after another. They lock its limits, so they would only wait for each other in the store, each with a
+   * connection that flushes need.
+   */
+  function ask(request: AdmissionRequest): Promise<number> {
+    return inTurn(request.limits[0]?.tool ?? '', async () => {
+      // A store that hangs must not hang for each of them.
+      if (away && steadyNow() < away.until) throw away.error
+      try {
+        const waitMs = await inTime(store.admitCall(request), PATIENCE_MS)
+        if (waitMs === undefined)
+          throw new StoreError('store_unavailable', `The side store did not answer within ${PATIENCE_MS / 1_000} s.`)
+        return waitMs
+      } catch (error) {
+        if (error instanceof StoreError && error.code === 'store_unavailable') away = { error, until: steadyNow() + AWAY_MS }
+        throw error
+      }
+    })
+  }
+
   return {
     async admit(request) {
       try {
-        const waitMs = await store.admitCall(request)
+        const waitMs = await ask(request)
         if (waitMs === 0) own.take(request)
         return waitMs
       } catch (err) {
@@ -58,8 +87,9 @@ interface OwnLimits {
 }
 
 function ownLimits(): OwnLimits {
-  /** For each limit, when each call stops counting. */
+  /** For each limit, when each call, or each attempt that a rate counts, stops counting. */
   const taken = new Map<string, Map<string, number>>()
+  let attempts = 0
   /** For each call, the limits that count it while it runs. */
   const running = new Map<string, string[]>()
   let sweptAt = steadyNow()
@@ -94,7 +124,10 @@ function ownLimits(): OwnLimits {
       for (const limit of request.limits) {
         const name = nameOf(limit)
         const calls = callsOf(name)
-        calls.set(call, steadyNow() + (limit.perMs ?? request.forMs))
+        const isAttempt = limit.of === 'rate' && request.begins
+        // The next attempt of the call counts, too.
+        if (isAttempt) calls.delete(call)
+        calls.set(isAttempt ? `${call} ${++attempts}` : call, steadyNow() + (limit.perMs ?? request.forMs))
         taken.set(name, calls)
       }
       const names = request.limits.filter(({ of }) => of === 'concurrency').map(nameOf)

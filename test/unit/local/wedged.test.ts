@@ -8,15 +8,20 @@ const WEDGED = new Error('14 UNAVAILABLE: GetNamespace operation failed. Error i
 const LOOK_EVERY_MS = 15
 
 /** A server that answers its probes as `answers` says, and with success once it was started again. */
-function aServer(answers: () => Error | undefined) {
+function aServer(answers: () => Error | undefined, starts: () => void = () => undefined) {
   const done: string[] = []
   const said: string[] = []
   let probes = 0
   const server: StackServer = {
     origin: 'embedded',
-    pid: 1,
+    get pid() {
+      return done.at(-1)?.startsWith('stop') ? undefined : 1
+    },
     stop: async (how) => void done.push(`stop ${how}`),
-    start: async () => void done.push('start'),
+    async start() {
+      starts()
+      done.push('start')
+    },
   }
   const probe = async (): Promise<void> => {
     probes += 1
@@ -41,4 +46,18 @@ it('a Temporal server that is only busy, or interrupts single calls, is left alo
   await until('it was looked at often', () => busy.probes() > 20)
   busy.end()
   expect(busy.done).toEqual([])
+})
+
+it('a Temporal server that cannot be started at once is started once it can be', async () => {
+  let failures = 0
+  const late = aServer(
+    () => WEDGED,
+    () => {
+      if (failures++ < 2) throw new Error('Its port is in use.')
+    },
+  )
+  await until('it runs again', () => late.done.length === 2)
+  late.end()
+  expect(late.done).toEqual(['stop crash', 'start'])
+  expect(late.said.slice(1)).toEqual(Array(2).fill('Temporal could not be restarted: Its port is in use.'))
 })

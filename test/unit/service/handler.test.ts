@@ -80,3 +80,22 @@ it('a stream of the feed with an invalid cursor is refused', async () => {
   const response = await handlerOf({ events })(new Request('http://localhost/v1/events/watch?after=nonsense'))
   expect([response.status, await response.json()]).toMatchObject([400, { code: 'invalid_option' }])
 })
+
+it('a client that disconnects while it waits for a run is no failure of the server: nothing is logged', async () => {
+  const lines: object[] = []
+  const note = (fields: object): void => void lines.push(fields)
+  const client = new AbortController()
+  let isWaiting = false
+  const settled = ({ signal }: { signal: AbortSignal }): Promise<never> => {
+    isWaiting = true
+    return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }))
+  }
+  const session = (id: string) => ({ id, run: () => ({ settled }) })
+  const sessions = { get: async () => ({ flushedSeq: 1 }) }
+  const handler = handlerOf({ session, sessions }, { logger: { debug: note, info: note, warn: note, error: note } })
+  const answered = handler(new Request('http://localhost/v1/sessions/s/messages/m/run', { signal: client.signal }))
+  await until('it waits', () => isWaiting)
+  client.abort()
+  await answered
+  expect(lines).toEqual([])
+})

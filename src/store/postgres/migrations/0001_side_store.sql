@@ -524,6 +524,7 @@ create table {schema}.call_limits (
   call_id text not null,
   asked_at timestamptz not null,            -- calls are admitted in this order
   admitted_at timestamptz,                  -- null: the call waits
+  yields boolean not null default false,    -- of a call that waits: for another limit, so that later ones may go first at this one
   begun boolean not null default false,     -- whether an attempt has begun since it was admitted
   until timestamptz not null,               -- how long the row counts, unless the call ends before
   primary key (tool, kind, key, session_id, call_id, asked_at)
