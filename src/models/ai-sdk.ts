@@ -29,7 +29,7 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
   const { modelId, provider } = model
   const { name = modelId, account = modelId, price } = options
   const send = async (request: ModelRequest, ctx: ModelCallContext) =>
-    streamedCall(model, await callOf(model, options, request), timeoutMs, ctx)
+    streamedCall(model, await callOf(model, options, request), timeoutMs, ctx, request.providerTools)
   return {
     name,
     provider: options.provider ?? provider,
@@ -37,6 +37,7 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
     ...(price && { price }),
     ...defined({ contextWindow: options.contextWindow ?? contextWindowOf(modelId) }),
     ...outputOf(model, options),
+    runsTool: (tool) => tool.form === 'ai-sdk' && vendorsOf(model).includes(tool.provider),
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       try {
@@ -55,15 +56,16 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
 async function callOf(model: LanguageModel, options: AiSdkOptions, request: ModelRequest): Promise<LanguageModelCall> {
   const urls = (await model.supportedUrls) ?? {}
   const images = imagesOf(model.provider, options.contextWindow ?? contextWindowOf(model.modelId))
-  const dialect = { version: model.specificationVersion, urls, images }
+  const dialect = { version: model.specificationVersion, urls, images, continuesAnswers: isAnthropics(model) }
   const prompt = promptOf(request, dialect)
+  const tools = toolsOf(request)
   const isUnthought = isAnthropics(model) && thinkingTokensOf(model, options) > 0 && endsInUnthoughtCalls(prompt)
   const beside = isUnthought ? 0 : thinkingBeside(model, options)
   const maxOutputTokens = request.maxTokens === undefined ? options.maxTokens : request.maxTokens - beside
   return {
     ...(isUnthought ? withoutBudget(model, settingsOf(model, options)) : settingsOf(model, options)),
     prompt: isUnthought ? promptOf({ ...request, messages: withoutProviderData(request.messages) }, dialect) : prompt,
-    ...(request.tools.length > 0 && { tools: toolsOf(request.tools), toolChoice: { type: 'auto' } }),
+    ...(tools.length > 0 && { tools, toolChoice: { type: 'auto' } }),
     ...defined({ maxOutputTokens }),
   }
 }
@@ -76,6 +78,13 @@ function withoutBudget({ provider }: LanguageModel, settings: LanguageModelSetti
   const [owner = ''] = provider.split('.')
   const { providerOptions = {} } = settings
   return { ...settings, providerOptions: { ...providerOptions, [owner]: { ...providerOptions[owner], thinking: { type: 'disabled' } } } }
+}
+
+/** The vendors whose tools a model has, as the AI SDK's packages name them: those in the provider's name, and of a gateway, in the model's. */
+function vendorsOf({ provider, modelId }: LanguageModel): string[] {
+  const named = provider.split(/[.-]/)
+  const [ofGateway] = modelId.includes('/') ? modelId.split('/') : []
+  return [...named, ...(named.includes('azure') ? ['openai'] : []), ...(ofGateway === undefined ? [] : [ofGateway])]
 }
 
 function isAnthropics({ provider }: LanguageModel): boolean {
@@ -123,8 +132,9 @@ async function streamedCall(
   call: LanguageModelCall,
   timeoutMs: number,
   ctx: ModelCallContext,
+  tools?: ModelRequest['providerTools'],
 ): Promise<ModelResponse> {
-  const answer = assembleParts(ctx.onDelta)
+  const answer = assembleParts(ctx.onDelta, tools)
   const guard = guardSilence(ctx.signal, timeoutMs)
   let phase: CallPhase = 'request'
   let failure: { error: unknown } | undefined
