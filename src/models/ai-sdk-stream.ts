@@ -3,7 +3,7 @@
 import type { ModelResponse, ProviderToolDefinition } from '../agent/model.ts'
 import { isWebSearch } from '../agent/provider-tool.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
-import type { AssistantBlock, ProviderBlock, Source, StopReason, Usage } from '../session/content.ts'
+import type { AssistantBlock, ProviderBlock, AnswerSource, StopReason, Usage } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
 import type { Json, JsonObject } from '../session/json.ts'
@@ -27,7 +27,7 @@ interface ProseDraft<T extends 'text' | 'thinking' = 'text' | 'thinking'> {
   type: T
   id: unknown
   text: string
-  sources?: Source[]
+  sources?: AnswerSource[]
   metadata?: JsonObject
 }
 
@@ -270,7 +270,7 @@ function jsonOr(given: unknown): Json {
   }
 }
 
-function sourcesIn(given: unknown): Source[] {
+function sourcesIn(given: unknown): AnswerSource[] {
   const { sourceType, url, title, mediaType, filename } = (given ?? {}) as Part
   if (sourceType === 'url' && typeof url === 'string') return [{ type: 'url', url, ...(typeof title === 'string' && { title }) }]
   if (sourceType !== 'document') return []
@@ -279,7 +279,7 @@ function sourcesIn(given: unknown): Source[] {
 }
 
 /** The pages that a search has found, where its provider names them as OpenAI and Anthropic do. */
-function sourcesOfResult(result: unknown): Source[] {
+function sourcesOfResult(result: unknown): AnswerSource[] {
   const { sources } = (result ?? {}) as Part
   const found: unknown[] = Array.isArray(result) ? result : Array.isArray(sources) ? sources : []
   return found.flatMap((one) => sourcesIn({ ...(one as object | null), sourceType: 'url' }))

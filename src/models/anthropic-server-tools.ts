@@ -1,6 +1,6 @@
 // Blocks of the tools that Anthropic runs: as pawl records them, and as Anthropic demands them back.
 import type { ContentBlockParam } from '@anthropic-ai/sdk/resources/messages'
-import type { AnswerTextBlock, AssistantBlock, Message, ProviderBlock, Source } from '../session/content.ts'
+import type { AnswerTextBlock, AssistantBlock, Message, ProviderBlock, AnswerSource } from '../session/content.ts'
 import { isObject, type Json, type JsonObject } from '../session/json.ts'
 import { isProviderBlock, noteOnProviderBlock } from '../session/provider-blocks.ts'
 import type { SoundMessage } from './sound-types.ts'
@@ -70,7 +70,7 @@ function inputOf(given: Json, json: string): Json {
   }
 }
 
-function foundIn({ type, content }: JsonObject): Source[] {
+function foundIn({ type, content }: JsonObject): AnswerSource[] {
   if (type === 'web_search_tool_result') return listOf(content).flatMap((one) => pageOf(one.url, one.title))
   if (type !== 'web_fetch_tool_result' || !isObject(content)) return []
   const document = isObject(content.content) ? content.content : {}
@@ -84,13 +84,13 @@ export function citedBy(citations: readonly JsonObject[]): Pick<AnswerTextBlock,
   return { ...(sources.length > 0 && { sources }), providerMetadata: { citations: [...citations] } }
 }
 
-function sourceOf({ type, url, source, title, document_title: document }: JsonObject): Source[] {
+function sourceOf({ type, url, source, title, document_title: document }: JsonObject): AnswerSource[] {
   if (type === 'web_search_result_location') return pageOf(url, title)
   if (type === 'search_result_location') return pageOf(source, title)
   return [{ type: 'document', title: typeof document === 'string' && document !== '' ? document : 'a document', mediaType: 'text/plain' }]
 }
 
-function pageOf(url: Json | undefined, title: Json | undefined): Source[] {
+function pageOf(url: Json | undefined, title: Json | undefined): AnswerSource[] {
   if (typeof url !== 'string' || !/^https?:\/\//.test(url)) return []
   return [{ type: 'url', url, ...(typeof title === 'string' && title !== '' && { title }) }]
 }

@@ -27,7 +27,7 @@ export interface ImageBlock {
 }
 
 /** What a text of an answer refers to. */
-export type Source =
+export type AnswerSource =
   /** A page on the web. */
   | { type: 'url'; url: string; title?: string }
   /** A document, by its title; `mediaType`: such as `application/pdf`. */
@@ -36,7 +36,7 @@ export type Source =
 /** Text of a model's answer. */
 export interface AnswerTextBlock extends TextBlock, FromProvider {
   /** What the text cites, if a tool that the provider ran found it. */
-  sources?: Source[]
+  sources?: AnswerSource[]
 }
 
 /**
@@ -55,7 +55,7 @@ export interface ProviderBlock extends FromProvider {
   /** The arguments of a call, to show. */
   input?: Json
   /** What a result or a source refers to, to show. */
-  sources?: Source[]
+  sources?: AnswerSource[]
   /** Whether a result says that the call failed. */
   is_error?: boolean
   /** The provider's own block, as it came. In an event it is absent if the event has a `blob`, and it is absent once that is lost. */

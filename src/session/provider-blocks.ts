@@ -1,5 +1,5 @@
 // Blocks of tools that a model's provider runs. Only the provider understands them: pawl keeps them whole, and shows what they say.
-import type { AnswerTextBlock, AssistantBlock, ProviderBlock, Source } from './content.ts'
+import type { AnswerTextBlock, AssistantBlock, ProviderBlock, AnswerSource } from './content.ts'
 import { beginningOf } from './beginning.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 import { systemNote } from './transcript/system-note.ts'
@@ -58,8 +58,8 @@ function readable(value: Json): Json | undefined {
 }
 
 /** What the texts of an answer cite, and its sources, each once. */
-export function sourcesOf(content: readonly AssistantBlock[]): Source[] {
-  const found = new Map<string, Source>()
+export function sourcesOf(content: readonly AssistantBlock[]): AnswerSource[] {
+  const found = new Map<string, AnswerSource>()
   for (const block of content) {
     const sources = block.type === 'text' || (isProviderBlock(block) && block.part === 'source') ? (block.sources ?? []) : []
     for (const source of sources) {
@@ -71,7 +71,7 @@ export function sourcesOf(content: readonly AssistantBlock[]): Source[] {
 }
 
 /** A source in a line of text. */
-export function sourceText(source: Source): string {
+export function sourceText(source: AnswerSource): string {
   if (source.type === 'document') return source.title
   return source.title === undefined || source.title === '' ? source.url : `${source.title} (${source.url})`
 }

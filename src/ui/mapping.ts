@@ -1,5 +1,5 @@
 // Maps what happens in a session to chunks of AI SDK UI's message stream. Pure, so that a stream, its resumption and the history agree.
-import type { AssistantBlock, Source } from '../session/content.ts'
+import type { AssistantBlock, AnswerSource } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
 import { shortHash } from '../session/digest.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
@@ -399,12 +399,12 @@ function startsWith(block: Visible | undefined, kind: ShownBlock['kind'], text: 
   return kind === 'tool_use' ? block?.name === text : (block?.text.startsWith(text) ?? false)
 }
 
-function sourceChunk(source: Source, turn: number, place: number): UiChunk {
+function sourceChunk(source: AnswerSource, turn: number, place: number): UiChunk {
   const sourceId = `${turn}.${place}`
   const { type, ...about } = source
   return type === 'url'
-    ? { type: 'source-url', sourceId, ...(about as Omit<Source & { type: 'url' }, 'type'>) }
-    : { type: 'source-document', sourceId, ...(about as Omit<Source & { type: 'document' }, 'type'>) }
+    ? { type: 'source-url', sourceId, ...(about as Omit<AnswerSource & { type: 'url' }, 'type'>) }
+    : { type: 'source-document', sourceId, ...(about as Omit<AnswerSource & { type: 'document' }, 'type'>) }
 }
 
 /** The provider's code of the error. */

@@ -4,7 +4,7 @@ import { ModelError } from '../../agent/errors.ts'
 import type { Model, ModelResponse } from '../../agent/model.ts'
 import { type ModelPrice, modelPrice } from '../../session/spending/model-price.ts'
 import { defined } from '../../session/defined.ts'
-import { type AssistantBlock, NO_USAGE, type ProviderBlock, type Source, type StopReason, type Usage } from '../../session/content.ts'
+import { type AssistantBlock, NO_USAGE, type ProviderBlock, type AnswerSource, type StopReason, type Usage } from '../../session/content.ts'
 import { blocksIn, withoutBlocks } from '../../session/provider-blocks.ts'
 import { isObject, isTooDeep, jsonBytes, MAX_DEPTH } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
@@ -157,7 +157,7 @@ function checkSources(block: AssistantBlock): void {
   else delete block.sources
 }
 
-function isSource(given: unknown): given is Source {
+function isSource(given: unknown): given is AnswerSource {
   const { type, url, title, mediaType } = (given ?? {}) as Record<string, unknown>
   const isTitled = typeof title === 'string'
   if (type === 'url') return typeof url === 'string' && /^https?:\/\//.test(url) && (title === undefined || isTitled)
