@@ -26,6 +26,8 @@ export interface Dialect {
   images: ImageLimits
   /** Whether the provider continues an answer of its own that ends the prompt. */
   continuesAnswers: boolean
+  /** Whether the provider's package sends a block of a tool that the provider ran back in a form that the provider accepts. */
+  sendsBack(block: ProviderBlock): boolean
 }
 
 type Part = { type: string; providerOptions?: JsonObject } & Record<string, unknown>
@@ -36,7 +38,7 @@ export function promptOf({ system, messages }: Pick<ModelRequest, 'system' | 'me
   const sound = soundMessages(messages, {
     images: dialect.images,
     keepsThinking,
-    keepsProviderBlock,
+    keepsProviderBlock: (block) => keepsProviderBlock(block) && dialect.sendsBack(block),
     continuesAnswers: dialect.continuesAnswers,
   })
   const names = toolNames(sound)

@@ -1,6 +1,8 @@
 // A language model of the AI SDK as a Model: one streamed call, never retried here (the workflow does that).
 import { contextWindowOf } from '../agent/context-windows.ts'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
+import { isWebSearch } from '../agent/provider-tool.ts'
+import type { ProviderBlock } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
 import { callErrorOf, isProviderDataRefused, RETRIED } from './ai-sdk-errors.ts'
 import { type AiSdkOptions, checkAiSdk } from './ai-sdk-options.ts'
@@ -56,7 +58,13 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
 async function callOf(model: LanguageModel, options: AiSdkOptions, request: ModelRequest): Promise<LanguageModelCall> {
   const urls = (await model.supportedUrls) ?? {}
   const images = imagesOf(model.provider, options.contextWindow ?? contextWindowOf(model.modelId))
-  const dialect = { version: model.specificationVersion, urls, images, continuesAnswers: isAnthropics(model) }
+  const dialect = {
+    version: model.specificationVersion,
+    urls,
+    images,
+    continuesAnswers: isAnthropics(model),
+    sendsBack: sendsBack(model, options, request),
+  }
   const prompt = promptOf(request, dialect)
   const tools = toolsOf(request)
   const isUnthought = isAnthropics(model) && thinkingTokensOf(model, options) > 0 && endsInUnthoughtCalls(prompt)
@@ -78,6 +86,21 @@ function withoutBudget({ provider }: LanguageModel, settings: LanguageModelSetti
   const [owner = ''] = provider.split('.')
   const { providerOptions = {} } = settings
   return { ...settings, providerOptions: { ...providerOptions, [owner]: { ...providerOptions[owner], thinking: { type: 'disabled' } } } }
+}
+
+/**
+ * Packages of OpenAI (unless the answers are stored there) leave out all results except those of searches. Google's sends calls back as calls
+ * of functions, which have no result, unless the API has named them. Notes say more.
+ */
+function sendsBack(model: LanguageModel, options: AiSdkOptions, { providerTools = [] }: ModelRequest): (block: ProviderBlock) => boolean {
+  const { providerOptions = {} } = settingsOf(model, options)
+  const stored = Object.values(providerOptions).some(({ store }) => store === true)
+  if (/^(?:openai|azure)\.responses$/.test(model.provider) && !stored) {
+    const searches = providerTools.filter(isWebSearch).map(({ name }) => name)
+    return ({ name }) => searches.includes(name)
+  }
+  if (!vendorsOf(model).includes('google')) return () => true
+  return ({ block }) => /"serverToolCallId":"/.test(JSON.stringify(block?.providerMetadata ?? null))
 }
 
 /** The vendors whose tools a model has, as the AI SDK's packages name them: those in the provider's name, and of a gateway, in the model's. */

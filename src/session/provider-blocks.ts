@@ -64,7 +64,7 @@ export function sourcesOf(content: readonly AssistantBlock[]): AnswerSource[] {
     const sources = block.type === 'text' || (isProviderBlock(block) && block.part === 'source') ? (block.sources ?? []) : []
     for (const source of sources) {
       const key = source.type === 'url' ? source.url : `${source.mediaType}\n${source.title}`
-      if (!found.has(key)) found.set(key, source)
+      if (!found.get(key)?.title) found.set(key, source)
     }
   }
   return [...found.values()]

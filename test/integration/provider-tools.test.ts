@@ -386,18 +386,21 @@ describe('an answer that pauses', () => {
     expect((await session.state()).error?.code).toBe('deadline_exceeded')
   })
 
-  it.each(['continue_run', 'restart_run', 'abandon_run'] as const)('a run that fails between two pieces can be recovered with %s', async (strategy) => {
-    const session = open()
-    const { first, second } = pieces()
-    api.answer(first, { blocks: [], before: (_, res) => void res.destroy() })
-    await expect(say(session, 'look')).rejects.toThrow()
-    api.answer(...(strategy === 'restart_run' ? [first] : []), ...(strategy === 'abandon_run' ? [] : [second]))
-    await session.recover({ strategy })
-    await until('the session is idle', async () => (await session.state()).status === 'idle')
-    await say(session, 'thanks')
-    noProblems()
-    expect(blocksSent().some(({ type }) => type === 'web_search_tool_result')).toBe(strategy !== 'abandon_run')
-  })
+  it.each(['continue_run', 'restart_run', 'abandon_run'] as const)(
+    'a run that fails between two pieces can be recovered with %s',
+    async (strategy) => {
+      const session = open()
+      const { first, second } = pieces()
+      api.answer(first, { blocks: [], before: (_, res) => void res.destroy() })
+      await expect(say(session, 'look')).rejects.toThrow()
+      api.answer(...(strategy === 'restart_run' ? [first] : []), ...(strategy === 'abandon_run' ? [] : [second]))
+      await session.recover({ strategy })
+      await until('the session is idle', async () => (await session.state()).status === 'idle')
+      await say(session, 'thanks')
+      noProblems()
+      expect(blocksSent().some(({ type }) => type === 'web_search_tool_result')).toBe(strategy !== 'abandon_run')
+    },
+  )
 })
 
 describe('what tools of the provider cost', () => {
