@@ -25,7 +25,8 @@ export interface ApiRequest {
   body: Record<string, unknown>
   messages: { role: string; content: Block[] }[]
   problems: string[]
-  headers: IncomingMessage['headers']
+  /** The path before the API's own. */
+  prefix: string
 }
 
 /** Starts it. Answers are given in order; without one, it says "Fine.". */
@@ -106,7 +107,7 @@ export async function messagesApi() {
       for await (const chunk of req) text += chunk
       const body = JSON.parse(text)
       const problems = [...anthropicProblems(body), ...changed(body)]
-      requests.push({ body, messages: body.messages, problems, headers: req.headers })
+      requests.push({ body, messages: body.messages, problems, prefix: (req.url ?? '').replace('/v1/messages', '').slice(1) })
       if (problems.length > 0) {
         res.writeHead(400, { 'content-type': 'application/json' })
         res.end(JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: problems.join('; ') } }))
