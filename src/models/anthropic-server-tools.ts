@@ -48,7 +48,7 @@ export function serverBlock({ block, json }: ServerBlockDraft, names: ReadonlyMa
   if (type === UPLOAD) return { type: 'provider', part: 'source', id: textIn(block, 'file_id'), name: UPLOAD, block }
   const id = textIn(block, 'tool_use_id')
   const sources = foundIn(block)
-  const isError = isObject(block.content) && /_error$/.test(textIn(block.content, 'type'))
+  const isError = isObject(block.content) && textIn(block.content, 'type').endsWith('_error')
   return {
     type: 'provider',
     part: 'result',

@@ -32,13 +32,11 @@ export type MessagesProviderTool = WithoutName<
   | CodeExecutionTool20260521
 >
 
-/** A tool of an AI SDK provider package that the provider runs, such as `openai.tools.webSearch({})`. */
-export interface AiSdkProviderTool {
-  /** Such as `openai.web_search`. */
-  id: string
-  /** Its options. */
-  args: object
-}
+/**
+ * A tool of an AI SDK provider package that the provider runs, such as `openai.tools.webSearch({})`: as the package makes it, or its id and
+ * arguments.
+ */
+export type AiSdkProviderTool = { inputSchema: unknown } | { id: string; args: object }
 
 /**
  * A tool that the model's provider runs, for `tools` of an agent. It has no effect, approval or hooks: the provider runs it within the model

@@ -1,7 +1,7 @@
 // A fake of Anthropic's Messages API with the tools that run there. It streams the answers that a test chooses, and refuses a request as
 // the API would: for what the documentation says, and for anything that it sent and that comes back changed. It shares no code with pawl.
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { anthropicProblems } from './provider-rules.ts'
 
@@ -41,7 +41,8 @@ export async function messagesApi() {
     const problems: string[] = []
     for (const { role, content } of messages as ApiRequest['messages']) {
       if (role !== 'assistant') continue
-      for (const { cache_control: _, ...block } of content) {
+      for (const given of content) {
+        const block = Object.fromEntries(Object.entries(given).filter(([name]) => name !== 'cache_control'))
         if (!/server_tool_use|[a-z]_tool_result/.test(String(block.type))) continue
         if (!sent.has(JSON.stringify(block))) problems.push(`invalid encrypted_content: ${String(block.type)} is not as it was sent`)
       }

@@ -135,7 +135,7 @@ function refuseLarge(bytes: number, limit: number, what: string): void {
 }
 
 /** Nothing of an answer is dropped in silence: what pawl cannot send back would change the conversation. */
-export function unknownBlock(type: string): ModelError {
+function unknownBlock(type: string): ModelError {
   return new ModelError(
     'unknown_block',
     `The model’s answer has a block of type ${JSON.stringify(beginningOf(type, MAX_NAME))}, which pawl does not know, so it cannot be recorded and sent back. Turn off what makes the provider send it (a tool, a parameter), or update pawl.`,

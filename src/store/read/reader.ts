@@ -1,5 +1,5 @@
 // The read side: rows for the store's callers, exact even for values that Postgres could not hold.
-import type { Message, Usage } from '../../session/content.ts'
+import type { Message } from '../../session/content.ts'
 import type { LogEntry, SessionEvent, SessionStatus } from '../../session/events.ts'
 import type { ToolCallStatus } from '../../session/call-facts.ts'
 import type { JsonObject } from '../../session/json.ts'
