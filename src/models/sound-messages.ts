@@ -204,32 +204,40 @@ function withPairedCalls(messages: readonly SoundMessage[]): SoundMessage[] {
  * tool with the next request. So a call at the end of the request may still get its result.
  */
 function withPairedProviderCalls(messages: readonly SoundMessage[], { continuesAnswers }: SoundOptions): SoundMessage[] {
-  if (!messages.some(({ content }) => content.some((block) => block.type === 'provider'))) return [...messages]
-  const hasOnlyResults = (at: number): boolean => messages[at]?.content.every(({ type }) => type === 'tool_result') === true
-  const resultsIn = (at: number): Set<string> =>
-    new Set((messages[at]?.content ?? []).flatMap((block) => (block.type === 'provider' && block.part === 'result' ? [block.id] : [])))
-  const last = messages.length - 1
-  let open = new Set<string>()
-  return messages.map((message, at): SoundMessage => {
-    if (message.role === 'user') {
-      if (!hasOnlyResults(at)) open = new Set()
-      return message
-    }
-    const isOpen = hasOnlyResults(at + 1)
-    const results = new Set([...resultsIn(at), ...(isOpen ? resultsIn(at + 2) : [])])
-    const mayFollow = continuesAnswers && (at === last || (isOpen && at + 1 === last))
-    const calls = open
-    open = new Set()
-    const content = message.content.flatMap((block): SoundAnswerBlock[] => {
-      if (block.type !== 'provider' || block.part === 'source') return [block]
-      if (block.part === 'result') return calls.delete(block.id) ? [block] : noteOnProviderBlock(block)
-      if (!results.has(block.id) && !mayFollow) return noteOnProviderBlock(block)
-      calls.add(block.id)
-      return [block]
-    })
-    if (isOpen) open = calls
+  const paired = pairedProviderBlocks(messages, continuesAnswers)
+  return messages.map((message): SoundMessage => {
+    if (message.role === 'user' || !message.content.some(isProviderBlock)) return message
+    const content = message.content.flatMap((block): SoundAnswerBlock[] =>
+      !isProviderBlock(block) || block.part === 'source' || paired.has(block) ? [block] : noteOnProviderBlock(block),
+    )
     return { role: 'assistant', content }
   })
+}
+
+function pairedProviderBlocks(messages: readonly SoundMessage[], continuesAnswers: boolean): Set<ProviderBlock> {
+  const paired = new Set<ProviderBlock>()
+  /** Calls that may still get their result, by their ids. */
+  let open = new Map<string, ProviderBlock>()
+  for (const message of messages) {
+    if (message.role === 'user') {
+      if (!message.content.every(({ type }) => type === 'tool_result')) open = new Map()
+      continue
+    }
+    const own = new Map<string, ProviderBlock>()
+    for (const block of message.content) {
+      if (!isProviderBlock(block)) continue
+      if (block.part === 'call') own.set(block.id, block)
+      if (block.part !== 'result') continue
+      const calls = own.has(block.id) ? own : open
+      const call = calls.get(block.id)
+      if (!call) continue
+      calls.delete(block.id)
+      paired.add(call).add(block)
+    }
+    open = own
+  }
+  if (continuesAnswers) for (const call of open.values()) paired.add(call)
+  return paired
 }
 
 /** A call in the previous answer: its id in the transcript, and its id in the request. */
