@@ -160,6 +160,7 @@ function declare(given: unknown): Agent {
     agent.name,
     modelsOf(agent.model, fallback, compaction).map(([, choice]) => choice),
     { limits: defined(budget), sessionLimits: defined(sessionBudget) },
+    providerTools,
   )
   return {
     name: agent.name,

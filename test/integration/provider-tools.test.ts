@@ -2,6 +2,7 @@
 // and paid for.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { type Agent, defineAgent, defineTool, type ModelRequest } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { anthropic } from 'pawl/models'
@@ -16,6 +17,7 @@ import { uiMessagesOf } from '../../src/ui/messages.ts'
 import { researcher } from '../guides/provider-tools.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
+import { runPawl } from './cli/processes.ts'
 import { type MessagesApi, messagesApi } from '../support/messages-api.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { gate, until } from '../support/until.ts'
@@ -298,6 +300,24 @@ describe('what people see of tools that the provider runs', () => {
   })
 })
 
+it('the command line prints calls, results and the number of searches, and never what only the provider can read', async () => {
+  const session = open()
+  api.answer({ blocks: answerOf(search()), searches: 2 })
+  await say(session, 'look')
+  await rowsMatchEvents(here.stack, session.id)
+  const env = {
+    DATABASE_URL: here.stack.databaseUrl,
+    TEMPORAL_ADDRESS: here.stack.temporalAddress,
+    TEMPORAL_NAMESPACE: here.stack.namespace,
+  }
+  const run = async (...args: string[]) => (await runPawl(args, { cwd: tmpdir(), env })).stdout
+  const messages = await run('messages', session.id, '--wide')
+  expect(messages).toContain('⇢ web_search {"query":"rain in Oslo"} ⇠ web_search: Rain in Oslo (https://example.com/rain)')
+  expect(messages).not.toContain('encrypted')
+  expect(await run('show', session.id)).toMatch(/10 in, 20 out, 2 web searches/)
+  expect(await run('usage', session.id, '--by', 'model', '--wide')).toMatch(/searches[^]*\b2\b/)
+})
+
 describe('large blocks', () => {
   it.each([200_000, 3_000_000])(
     'blocks with %i bytes are in the side store, and every later request has them byte for byte',
@@ -533,6 +553,20 @@ describe('providerTool', () => {
     [{}, /neither/],
   ])('%j is refused', (given, message) => {
     expect(() => providerTool(given as never)).toThrow(message)
+  })
+
+  it('an agent with a budget in US dollars needs the price of searches', () => {
+    const tools = [providerTool({ id: 'openai.web_search', args: {} })]
+    const model = (webSearch?: number) => ({
+      name: 'gpt',
+      price: { input: 1, output: 1, ...(webSearch !== undefined && { webSearch }) },
+      runsTool: () => true,
+      generate: () => Promise.reject(new Error('never called')),
+    })
+    const declare = (given: ReturnType<typeof model>) =>
+      defineAgent({ name: 'a', instructions: '', model: given, tools, limits: { maxUsd: 1 } })
+    expect(() => declare(model())).toThrow(expect.objectContaining({ code: 'no_price', message: expect.stringContaining('webSearch') }))
+    expect(() => declare(model(0))).not.toThrow()
   })
 
   it('an agent without a model whose provider runs the tool is refused', () => {

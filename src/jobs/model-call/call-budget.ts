@@ -1,7 +1,7 @@
 // The budget of a model call: before sending the request, it reserves the most that the request can cost; afterwards, it counts the actual
 // cost.
 import type { Agent } from '../../agent/agent.ts'
-import { noPrice, priceOfModel } from '../../agent/budget.ts'
+import { noPrice, noSearchPrice, priceOfModel } from '../../agent/budget.ts'
 import { isModelError } from '../../agent/errors.ts'
 import { isWebSearch } from '../../agent/provider-tool.ts'
 import { defined } from '../../session/defined.ts'
@@ -118,6 +118,8 @@ export interface BudgetedCall {
 export async function reserveFor(model: Model, request: ModelRequest, budget: CallBudget): Promise<BudgetedCall> {
   const price = priceOfModel(model, Date.now())
   if (budget.usdLimit && !price) throw new NotAfforded('unpriced_model', noPrice(String(model.name), budget.usdLimit))
+  if (budget.usdLimit && price?.webSearch === undefined && request.providerTools?.some(isWebSearch))
+    throw new NotAfforded('unpriced_model', noSearchPrice(String(model.name), budget.usdLimit))
   const size = sizeOf(model, request, budget, price)
   const reservation = reserve(size, leftOf(budget.lines))
   if (!reservation) throw exhausted(size, budget.lines)
