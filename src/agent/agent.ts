@@ -11,6 +11,7 @@ import type { ModelChoice } from './model-choice.ts'
 import type { OutputPolicy } from './output-tool.ts'
 import type { PlanOption, PlanPolicy } from './plan-tools.ts'
 import type { Section, ToolSelection } from './prompt.ts'
+import type { ProviderTool } from './provider-tool.ts'
 import type { RetryOptions, RetryPolicy } from './retry.ts'
 import type { Slice, SlicesOf } from './slice.ts'
 import type { AnyServices, Tool, ToolSource } from './tool.ts'
@@ -109,12 +110,13 @@ export interface AgentOptions<
   fallback?:
     | ModelChoice<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>
     | readonly ModelChoice<StandardSchemaV1.InferInput<C>, S, SlicesOf<NoInfer<L>>>[]
-  /** Tools that the model may call, and MCP servers whose tools it may call; names must be unique. Default: none. */
+  /** Tools that the model may call, MCP servers whose tools it may call, and tools that its provider runs; names must be unique. Default: none. */
   tools?: readonly (
     | // oxlint-disable-next-line typescript/no-explicit-any -- the worker provides the services that a tool needs
     Tool<{ context: StandardSchemaV1.InferInput<C>; services: any; slices: SlicesOf<NoInfer<L>> }>
     // oxlint-disable-next-line typescript/no-explicit-any -- the worker provides the services that a tool needs
     | ToolSource<{ context: StandardSchemaV1.InferInput<C>; services: any; slices: SlicesOf<NoInfer<L>> }>
+    | ProviderTool
   )[]
   /**
    * Which of `tools` the model may call now: a function of the same view as `instructions`, called before every model call, that returns
@@ -194,6 +196,8 @@ export interface Agent<C = any, N extends string = string, O = unknown, S = any>
   readonly tools: ReadonlyMap<string, Tool>
   /** Where it has further tools from, such as MCP servers. */
   readonly sources: readonly ToolSource[]
+  /** Its tools that the model's provider runs, in the order of their declaration. */
+  readonly providerTools: readonly ProviderTool[]
   /** Selects the tools of a model call; absent if all of them are always active. */
   readonly activeTools?: ToolSelection
   /** Its slices, in the order of their declaration. */

@@ -19,6 +19,7 @@ import { type OutputPolicy, outputPolicy } from './output-tool.ts'
 import { planPolicy } from './plan-tools.ts'
 import { type Section, sections, type ToolSelection } from './prompt.ts'
 import { foreignModel, refusedProperty } from './provider-rules.ts'
+import { isProviderTool, isRunBy, type ProviderTool } from './provider-tool.ts'
 import { RECOVERY, recoveryPolicy } from './recovery.ts'
 import { RETRY, retryPolicy } from './retry.ts'
 import { A_SCHEMA, isSchema } from './schema.ts'
@@ -42,11 +43,11 @@ export interface DefineAgent<S, Needed = unknown> {
     C extends StandardSchemaV1 = StandardSchemaV1<Json, Json>,
     const L extends readonly Slice[] = readonly [],
     O extends StandardSchemaV1 | undefined = undefined,
-    const Tools extends readonly (Tool | ToolSource)[] = readonly [],
+    const Tools extends readonly (Tool | ToolSource | ProviderTool)[] = readonly [],
     const Hooks extends readonly Hook[] = readonly [],
   >(
     options: AgentOptions<C, N, S, L, O> & { tools?: Tools; hooks?: Hooks },
-  ): Agent<StandardSchemaV1.InferInput<C>, N, OutputIn<O>, Needed & ServicesOf<Tools[number] | Hooks[number]>>
+  ): Agent<StandardSchemaV1.InferInput<C>, N, OutputIn<O>, Needed & ServicesOf<Exclude<Tools[number], ProviderTool> | Hooks[number]>>
   /**
    * The same function, for agents whose functions have `ctx.services` of this type:
    * `defineAgent.withTypes<{ services: { shop: Shop } }>()`. A worker that serves such an agent must have these services.
@@ -117,7 +118,7 @@ function declare(given: unknown): Agent {
   const agent = checkOptions(OPTIONS, given, bad)
   const { limits, sessionLimits } = given as AgentOptions
   warnOfBareLimits(`Agent "${agent.name}"`, { 'limits.deadline': limits?.deadline, 'sessionLimits.deadline': sessionLimits?.deadline })
-  const { tools, sources } = toolsIn(agent.name, agent.tools ?? [], bad)
+  const { tools, sources, providerTools } = toolsIn(agent.name, agent.tools ?? [], bad)
   const slices = new Map<string, Slice>()
   for (const [index, slice] of (agent.slices ?? []).entries()) {
     if (!isSlice(slice)) throw bad(`slices[${index}] is not a slice. Create it with defineSlice.`)
@@ -145,6 +146,8 @@ function declare(given: unknown): Agent {
     return windowProblem(option, choice, compaction !== undefined) ?? []
   })[0]
   if (badWindow) throw bad(badWindow)
+  const unrun = unrunProblem(providerTools, [agent.model, ...fallback])
+  if (unrun !== undefined) throw bad(unrun)
   const output = agent.output && outputPolicy(agent.name, agent.output)
   const badProperty = propertyProblem([agent.model, ...fallback], [...tools.values()], output)
   if (badProperty !== undefined) throw bad(badProperty)
@@ -157,6 +160,7 @@ function declare(given: unknown): Agent {
     agent.name,
     modelsOf(agent.model, fallback, compaction).map(([, choice]) => choice),
     { limits: defined(budget), sessionLimits: defined(sessionBudget) },
+    providerTools,
   )
   return {
     name: agent.name,
@@ -166,6 +170,7 @@ function declare(given: unknown): Agent {
     fallback,
     tools,
     sources,
+    providerTools,
     slices: [...slices.values()],
     hooks,
     retry: retryPolicy(agent.retry),
@@ -179,14 +184,22 @@ function declare(given: unknown): Agent {
 }
 
 /** The declared tools and the sources of further ones. @throws DeclarationError `duplicate_tool`, `reserved_tool`, or from `bad`. */
-function toolsIn(agent: string, given: readonly unknown[], bad: (problem: string) => DeclarationError): Pick<Agent, 'tools' | 'sources'> {
+function toolsIn(
+  agent: string,
+  given: readonly unknown[],
+  bad: (problem: string) => DeclarationError,
+): Pick<Agent, 'tools' | 'sources' | 'providerTools'> {
   const tools = new Map<string, Tool>()
   const sources = given.filter(isToolSource)
+  const providerTools = given.filter(isProviderTool)
+  const names = new Set<string>()
   for (const [index, tool] of given.entries()) {
     if (isToolSource(tool)) continue
-    if (!isTool(tool)) throw bad(`tools[${index}] is not a tool. Create it with defineTool.`)
-    if (tools.has(tool.name))
-      throw new DeclarationError('duplicate_tool', `Agent "${agent}" has two tools named "${tool.name}". Rename one.`)
+    if (!isTool(tool) && !isProviderTool(tool)) throw bad(`tools[${index}] is not a tool. Create it with defineTool.`)
+    // Tools of several providers may have the same name: each model gets those of its own.
+    const isTwice = isTool(tool) ? names.has(tool.name) : tools.has(tool.name) || isSameTool(providerTools, tool)
+    names.add(tool.name)
+    if (isTwice) throw new DeclarationError('duplicate_tool', `Agent "${agent}" has two tools named "${tool.name}". Rename one.`)
     if (isReserved(tool.name)) {
       throw new DeclarationError('reserved_tool', `Agent "${agent}" has a tool named "${tool.name}", a name that pawl reserves. Rename it.`)
     }
@@ -197,11 +210,24 @@ function toolsIn(agent: string, given: readonly unknown[], bad: (problem: string
         `Agent "${agent}" has a tool named "${tool.name}", a name for tools of the MCP server "${owner.name}". Rename one.`,
       )
     }
-    tools.set(tool.name, tool)
+    if (isTool(tool)) tools.set(tool.name, tool)
   }
   const twice = sources.find(({ name }, index) => sources.findIndex((one) => one.name === name) < index)
   if (twice) throw new DeclarationError('duplicate_tool', `Agent "${agent}" has two MCP servers named "${twice.name}". Rename one.`)
-  return { tools, sources }
+  return { tools, sources, providerTools }
+}
+
+/** Whether another tool of the provider has the name. */
+function isSameTool(all: readonly ProviderTool[], { name, provider, form }: ProviderTool): boolean {
+  return all.filter((one) => one.name === name && one.provider === provider && one.form === form).length > 1
+}
+
+/** The problem with a provider's tool that no model of the agent has; undefined if there is none. */
+function unrunProblem(tools: readonly ProviderTool[], models: readonly ModelChoice[]): string | undefined {
+  const unrun = tools.find((tool) => models.every((model) => isRunBy(model, tool) === false))
+  if (!unrun) return undefined
+  const where = unrun.form === 'messages' ? 'models of anthropic()' : `models of aiSdk() whose provider is "${unrun.provider}"`
+  return `the tool "${unrun.name}" is run by the provider of ${where}, but the agent has no such model. Use one, or remove the tool.`
 }
 
 /** The problem if a ready-made section shows something that the agent does not have; otherwise undefined. */

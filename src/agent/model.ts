@@ -14,6 +14,18 @@ export interface ToolDefinition {
   input_schema: JsonObject
 }
 
+/** A tool that a provider runs, as declared with `providerTool`. */
+export interface ProviderToolDefinition {
+  /** The tool's name. */
+  name: string
+  /** The provider that runs it, such as `anthropic` or `openai`. */
+  provider: string
+  /** `messages`: `definition` is a tool of Anthropic's Messages API. `ai-sdk`: it is `{ id, args }` of the AI SDK. */
+  form: 'messages' | 'ai-sdk'
+  /** What the provider is told. */
+  definition: JsonObject
+}
+
 /** One model call. The transcript's tool_use ids are pawl's call ids. */
 export interface ModelRequest {
   /** The system prompt. */
@@ -27,6 +39,8 @@ export interface ModelRequest {
   volatileBlocks?: number
   /** The tools that the model may call. */
   tools: ToolDefinition[]
+  /** The tools that its provider runs, those for which `Model.runsTool` returns true. Absent if there are none. */
+  providerTools?: ProviderToolDefinition[]
   /** `compaction`: the request asks for a summary of part of the conversation, its only message. Absent for a turn of the agent. */
   purpose?: 'compaction'
   /** Upper bound of output tokens, thinking included; absent for the model's own default. Budgets rely on it. */
@@ -93,6 +107,10 @@ export interface Model {
   readonly maxTokens?: number
   /** Tokens of a fixed thinking budget. They count towards `maxTokens`, which a budget never lowers below them plus 1,024. Default 0. */
   readonly thinkingTokens?: number
+  /**
+   * Whether its provider runs this tool. The others are not part of its requests. Default: it runs none, so a request never has any.
+   */
+  runsTool?(tool: ProviderToolDefinition): boolean
   /** Makes one model call. Anything that it throws counts as a failed attempt. */
   generate(request: ModelRequest, ctx: ModelCallContext): Promise<ModelResponse>
 }

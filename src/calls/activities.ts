@@ -99,6 +99,8 @@ export type CallModelResult = CallReport &
         kind: 'completed'
         attempt: number
         content: AssistantBlock[]
+        /** As in `model_completed`. */
+        blob?: BlobRef
         stopReason: StopReason
         usage: Usage
         model: string

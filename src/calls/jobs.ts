@@ -68,7 +68,7 @@ export function lostIn({ failed }: Pick<AttemptSoFar, 'failed'>): { failed?: Fai
 /** A model's checked answer; `hooks`: the hooks that ran before its request; `activeTools`: the tools that it could call, if not all. */
 export type ModelAnswer = Pick<
   CallModelResult & { kind: 'completed' },
-  'content' | 'stopReason' | 'usage' | 'model' | 'provider' | 'price' | 'spent' | 'promptDigest' | 'hooks' | 'replaced'
+  'content' | 'blob' | 'stopReason' | 'usage' | 'model' | 'provider' | 'price' | 'spent' | 'promptDigest' | 'hooks' | 'replaced'
 > & { activeTools?: string[] }
 
 export interface JobOrder<K extends JobKind = JobKind> {

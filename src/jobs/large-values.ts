@@ -80,6 +80,7 @@ function put(event: SessionEvent, value: Json): SessionEvent | undefined {
     const checked = checkMessage({ content: value })
     return 'message' in checked || checked.refusal.code === 'message_too_large' ? withBlob(event, value) : undefined
   }
+  if (event.type === 'model_completed') return Array.isArray(value) ? withBlob(event, value) : undefined
   if (value === null || typeof value !== 'object' || Array.isArray(value) || value.value === undefined) return undefined
   const { value: result, content } = value
   return withBlob(event, { value: result, ...defined({ content }) })

@@ -5,12 +5,14 @@ import {
   type ImageBlock,
   isThinking,
   type Message,
+  type ProviderBlock,
   type RedactedThinkingBlock,
   type ThinkingBlock,
   type ToolResultBlock,
   type UserBlock,
 } from '../session/content.ts'
-import type { Json, JsonObject } from '../session/json.ts'
+import { isObject, type Json, type JsonObject } from '../session/json.ts'
+import { isProviderBlock, noteOnProviderBlock } from '../session/provider-blocks.ts'
 import { wellFormed } from '../session/well-formed.ts'
 import type { LanguageModel, SupportedUrls } from './ai-sdk-types.ts'
 import type { ImageLimits } from './image-limits.ts'
@@ -22,6 +24,10 @@ export interface Dialect {
   version: LanguageModel['specificationVersion']
   urls: SupportedUrls
   images: ImageLimits
+  /** Whether the provider continues an answer of its own that ends the prompt. */
+  continuesAnswers: boolean
+  /** Whether the provider's package sends a block of a tool that the provider ran back in a form that the provider accepts. */
+  sendsBack(block: ProviderBlock): boolean
 }
 
 type Part = { type: string; providerOptions?: JsonObject } & Record<string, unknown>
@@ -29,7 +35,12 @@ type PromptMessage = { role: 'system'; content: string } | { role: 'user' | 'ass
 
 /** The prompt of a request. */
 export function promptOf({ system, messages }: Pick<ModelRequest, 'system' | 'messages'>, dialect: Dialect): PromptMessage[] {
-  const sound = soundMessages(messages, { images: dialect.images, keepsThinking })
+  const sound = soundMessages(messages, {
+    images: dialect.images,
+    keepsThinking,
+    keepsProviderBlock: (block) => keepsProviderBlock(block) && dialect.sendsBack(block),
+    continuesAnswers: dialect.continuesAnswers,
+  })
   const names = toolNames(sound)
   const prompt: PromptMessage[] = system.trim() === '' ? [] : [{ role: 'system', content: wellFormed(system) }]
   for (const message of sound) {
@@ -46,18 +57,25 @@ export function promptOf({ system, messages }: Pick<ModelRequest, 'system' | 'me
 }
 
 /** The tools of a request. */
-export function toolsOf(tools: ModelRequest['tools']): object[] {
-  return tools.map(({ name, description, input_schema }) => ({
+export function toolsOf({ tools, providerTools = [] }: Pick<ModelRequest, 'tools' | 'providerTools'>): object[] {
+  const ofProvider = providerTools.map(({ name, definition: { id, args } }) => ({ type: 'provider', id, name, args }))
+  const own = tools.map(({ name, description, input_schema }) => ({
     type: 'function',
     name,
     description: wellFormed(description),
     inputSchema: soundJson(input_schema),
   }))
+  return [...own, ...ofProvider]
 }
 
 /** Redacted thinking has its data in `data` only in Anthropic's own API. */
 function keepsThinking({ type }: ThinkingBlock | RedactedThinkingBlock): boolean {
   return type === 'thinking'
+}
+
+/** Sources are shown to people; no provider's package accepts them in a prompt. */
+function keepsProviderBlock({ part, block }: ProviderBlock): boolean {
+  return part !== 'source' && typeof block?.toolCallId === 'string'
 }
 
 /** The messages without the data that only their provider can read. */
@@ -66,6 +84,7 @@ export function withoutProviderData(messages: readonly Message[]): Message[] {
     if (message.role === 'user') return message
     const content = message.content.flatMap((block): AssistantBlock[] => {
       if (isThinking(block)) return []
+      if (isProviderBlock(block)) return noteOnProviderBlock(block)
       const { provider: _, providerMetadata: __, ...rest } = block
       return [rest]
     })
@@ -77,7 +96,8 @@ export function withoutProviderData(messages: readonly Message[]): Message[] {
 export function hasProviderData(messages: readonly Message[]): boolean {
   return messages.some(
     ({ role, content }) =>
-      role === 'assistant' && content.some((block) => isThinking(block) || ('providerMetadata' in block && block.providerMetadata)),
+      role === 'assistant' &&
+      content.some((block) => isThinking(block) || isProviderBlock(block) || ('providerMetadata' in block && block.providerMetadata)),
   )
 }
 
@@ -85,6 +105,18 @@ export function hasProviderData(messages: readonly Message[]): boolean {
 function toolNames(messages: readonly SoundMessage[]): Map<string, string> {
   const calls = messages.flatMap(({ content }) => content.filter((block) => block.type === 'tool_use'))
   return new Map(calls.map(({ id, name }) => [id, name]))
+}
+
+/** As the AI SDK itself sends them back. */
+function providerParts({ part, is_error: isError, block }: ProviderBlock): Part[] {
+  const { toolCallId, toolName, input = {}, result = null, providerMetadata } = block ?? {}
+  const about = { toolCallId, toolName, ...(isObject(providerMetadata) && { providerOptions: providerMetadata as JsonObject }) }
+  if (part === 'call') return [{ type: 'tool-call', ...about, input, providerExecuted: true }]
+  const output =
+    typeof result === 'string'
+      ? { type: isError ? 'error-text' : 'text', value: result }
+      : { type: isError ? 'error-json' : 'json', value: result }
+  return [{ type: 'tool-result', ...about, output }]
 }
 
 function answerPart(block: SoundAnswerBlock): Part[] {
@@ -96,6 +128,8 @@ function answerPart(block: SoundAnswerBlock): Part[] {
       return [{ type: 'reasoning', text: block.thinking, ...options }]
     case 'redacted_thinking':
       return []
+    case 'provider':
+      return providerParts(block)
     case 'tool_use':
       return [{ type: 'tool-call', toolCallId: block.id, toolName: block.name, input: block.input, ...options }]
   }

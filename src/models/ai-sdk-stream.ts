@@ -1,8 +1,9 @@
 // Assembles the parts of an answer that the AI SDK streams into one ModelResponse. Checks every part, because it may come from any
 // provider.
-import type { ModelResponse } from '../agent/model.ts'
+import type { ModelResponse, ProviderToolDefinition } from '../agent/model.ts'
+import { isWebSearch } from '../agent/provider-tool.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
-import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
+import type { AssistantBlock, ProviderBlock, AnswerSource, StopReason, Usage } from '../session/content.ts'
 import { NO_USAGE } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
 import type { Json, JsonObject } from '../session/json.ts'
@@ -26,6 +27,7 @@ interface ProseDraft<T extends 'text' | 'thinking' = 'text' | 'thinking'> {
   type: T
   id: unknown
   text: string
+  sources?: AnswerSource[]
   metadata?: JsonObject
 }
 
@@ -39,11 +41,28 @@ interface CallDraft {
   metadata?: JsonObject
 }
 
-type Draft = ProseDraft<'text'> | ProseDraft<'thinking'> | CallDraft
+/** A part of a tool that the provider runs. A call has no `part` until it is complete. */
+interface ProviderDraft {
+  type: 'provider'
+  of: ProviderBlock['part']
+  id: unknown
+  name: string
+  part?: Part
+  metadata?: JsonObject
+}
+
+/** A part of a type that pawl does not know. It is refused by name. */
+interface UnknownDraft {
+  type: 'unknown'
+  name: string
+  metadata?: JsonObject
+}
+
+type Draft = ProseDraft<'text'> | ProseDraft<'thinking'> | CallDraft | ProviderDraft | UnknownDraft
 type Part = Record<string, unknown>
 
-/** Starts assembling an answer; `onDelta` is called for each piece. */
-export function assembleParts(onDelta: (delta: ModelDelta) => void): PartAssembly {
+/** Starts assembling an answer; `onDelta` is called for each piece. `tools`: the request's tools that the provider runs. */
+export function assembleParts(onDelta: (delta: ModelDelta) => void, tools: readonly ProviderToolDefinition[] = []): PartAssembly {
   const drafts: Draft[] = []
   let usage: Usage = NO_USAGE
   let model: string | undefined
@@ -55,10 +74,13 @@ export function assembleParts(onDelta: (delta: ModelDelta) => void): PartAssembl
     return draft
   }
 
-  function growProse(type: ProseDraft['type'], { id, delta, providerMetadata }: Part): void {
-    const draft = drafts.findLast((one) => one.type === type && one.id === id) ?? began({ type, id, text: '' })
-    if (draft.type === 'tool_use') return
-    noteMetadata(draft, providerMetadata)
+  function growProse(type: ProseDraft['type'], { id, delta, providerMetadata, citations }: Part): void {
+    const isSame = (one: Draft): one is ProseDraft<'text'> | ProseDraft<'thinking'> => one.type === type && one.id === id
+    const draft = drafts.findLast(isSame) ?? began<ProseDraft>({ type, id, text: '' })
+    noteMetadata(draft as Draft, providerMetadata)
+    if (type === 'text' && Array.isArray(citations)) {
+      draft.sources = [...(draft.sources ?? []), ...citations.flatMap((one) => sourcesIn((one as Part | null)?.source))]
+    }
     if (typeof delta !== 'string' || delta === '') return
     draft.text += delta
     const index = drafts.indexOf(draft)
@@ -82,6 +104,28 @@ export function assembleParts(onDelta: (delta: ModelDelta) => void): PartAssembl
     draft.input = typeof input === 'string' ? input : (JSON.stringify(input) ?? '')
     noteMetadata(draft, providerMetadata)
     if (draft.pieces === '' && draft.input !== '') onDelta({ type: 'tool_input', index: drafts.indexOf(draft), partialJson: draft.input })
+  }
+
+  /** The call of a tool that the provider runs; it may have begun before. */
+  function providerCall(id: unknown, name: string): ProviderDraft {
+    const known = drafts.find((one): one is ProviderDraft => one.type === 'provider' && one.of === 'call' && one.id === id)
+    if (known) return known
+    const draft = began<ProviderDraft>({ type: 'provider', of: 'call', id, name })
+    if (name !== '') onDelta({ type: 'provider_call', index: drafts.indexOf(draft), id: textOr(id, ''), name })
+    return draft
+  }
+
+  /** The result of such a call. A preliminary one is replaced by the next. */
+  function providerResult(part: Part): void {
+    const known = drafts.find((one): one is ProviderDraft => one.type === 'provider' && one.of === 'result' && one.id === part.toolCallId)
+    const draft = known ?? began<ProviderDraft>({ type: 'provider', of: 'result', id: part.toolCallId, name: textOr(part.toolName, '') })
+    draft.part = part
+  }
+
+  function searches(given: unknown): number {
+    const names = tools.filter(isWebSearch).map(({ name }) => name)
+    const results = drafts.filter((draft) => draft.type === 'provider' && draft.of === 'result' && names.includes(draft.name))
+    return searchesReported(given) ?? results.filter((draft) => isSearch((draft as ProviderDraft).part?.result)).length
   }
 
   function newCall(id: unknown, name: string): CallDraft {
@@ -109,27 +153,39 @@ export function assembleParts(onDelta: (delta: ModelDelta) => void): PartAssembl
         case 'reasoning-end':
           growProse('thinking', part)
           return
-        // Omits tools that the provider runs, and their results, because pawl never offers them.
+        case 'stream-start':
+          end = unsupportedTool(part.warnings, tools)
+          return
         case 'tool-input-start':
-          if (part.providerExecuted !== true) noteMetadata(newCall(part.id, textOr(part.toolName, '')), part.providerMetadata)
+          if (part.providerExecuted === true) providerCall(part.id, textOr(part.toolName, ''))
+          else noteMetadata(newCall(part.id, textOr(part.toolName, '')), part.providerMetadata)
           return
         case 'tool-input-delta':
           growCall(part)
           return
         case 'tool-call':
-          if (part.providerExecuted !== true) completeCall(part)
+          if (part.providerExecuted === true) providerCall(part.toolCallId, textOr(part.toolName, '')).part = part
+          else completeCall(part)
+          return
+        case 'tool-result':
+          providerResult(part)
+          return
+        case 'source':
+          began<ProviderDraft>({ type: 'provider', of: 'source', id: part.id, name: textOr(part.title, textOr(part.url, 'source')), part })
           return
         case 'response-metadata':
           if (typeof part.modelId === 'string') model = part.modelId
           return
         case 'finish':
           finish = finishOf(part.finishReason)
-          usage = usageOf(part.usage)
+          usage = usageOf(part.usage, searches(part.providerMetadata))
           end = endOf(finish)
           return
         case 'error':
           end = { kind: 'failed', error: part.error }
           return
+        default:
+          if (!IGNORED.includes(part.type)) began<UnknownDraft>({ type: 'unknown', name: textOr(part.kind, textOr(part.type, 'unknown')) })
       }
     },
     end: () => end,
@@ -139,6 +195,9 @@ export function assembleParts(onDelta: (delta: ModelDelta) => void): PartAssembl
     },
   }
 }
+
+/** Parts without content, and those that repeat what others say. */
+const IGNORED: readonly unknown[] = ['tool-input-end', 'ping', 'raw']
 
 const isOpenCall = (draft: Draft): draft is CallDraft => draft.type === 'tool_use' && draft.input === undefined
 
@@ -155,8 +214,11 @@ function noteMetadata(draft: Draft, given: unknown): void {
 
 /** Drops empty blocks, which must not be sent back. Thinking may have empty text and all its content in the metadata. */
 function finished(draft: Draft, stopReason: StopReason): AssistantBlock[] {
+  if (draft.type === 'unknown') return [{ type: draft.name } as unknown as AssistantBlock]
+  if (draft.type === 'provider') return providerBlock(draft)
   const kept = draft.metadata && { providerMetadata: draft.metadata }
-  if (draft.type === 'text') return draft.text === '' ? [] : [{ type: 'text', text: draft.text, ...kept }]
+  if (draft.type === 'text')
+    return draft.text === '' ? [] : [{ type: 'text', text: draft.text, ...(draft.sources?.length && { sources: draft.sources }), ...kept }]
   if (draft.type === 'thinking') {
     return draft.text === '' && !kept ? [] : [{ type: 'thinking', thinking: draft.text, signature: '', ...kept }]
   }
@@ -176,6 +238,78 @@ function inputOf({ input, pieces }: CallDraft, stopReason: StopReason): Json {
   } catch {
     return input
   }
+}
+
+/** A call that the provider did not complete has no part, and no result. */
+function providerBlock({ of, id, name, part }: ProviderDraft): ProviderBlock[] {
+  if (!part) return []
+  const { type: _, preliminary: __, ...given } = part
+  const input = of === 'call' ? jsonOr(given.input) : undefined
+  const block = { ...given, ...(input !== undefined && { input }) } as JsonObject
+  const sources = of === 'source' ? sourcesIn(part) : of === 'result' ? sourcesOfResult(part.result) : []
+  return [
+    {
+      type: 'provider',
+      part: of,
+      id: textOr(id, ''),
+      name,
+      ...defined({ input }),
+      ...(sources.length > 0 && { sources }),
+      ...(part.isError === true && { is_error: true }),
+      block,
+    },
+  ]
+}
+
+function jsonOr(given: unknown): Json {
+  if (typeof given !== 'string') return (given ?? {}) as Json
+  try {
+    return given.trim() === '' ? {} : (JSON.parse(given) as Json)
+  } catch {
+    return given
+  }
+}
+
+function sourcesIn(given: unknown): AnswerSource[] {
+  const { sourceType, url, title, mediaType, filename } = (given ?? {}) as Part
+  if (sourceType === 'url' && typeof url === 'string') return [{ type: 'url', url, ...(typeof title === 'string' && { title }) }]
+  if (sourceType !== 'document') return []
+  const about = { title: textOr(title, 'a document'), mediaType: textOr(mediaType, 'text/plain') }
+  return [{ type: 'document', ...about, ...(typeof filename === 'string' && { filename }) }]
+}
+
+/** The pages that a search has found, where its provider names them as OpenAI and Anthropic do. */
+function sourcesOfResult(result: unknown): AnswerSource[] {
+  const { sources } = (result ?? {}) as Part
+  const found: unknown[] = Array.isArray(result) ? result : Array.isArray(sources) ? sources : []
+  return found.flatMap((one) => sourcesIn({ ...(one as object | null), sourceType: 'url' }))
+}
+
+/** Opening a page that a search has found is not billed as a search. */
+function isSearch(result: unknown): boolean {
+  const { action } = (result ?? {}) as { action?: { type?: unknown } | null }
+  return action?.type === undefined || action.type === 'search'
+}
+
+/** Web searches as the metadata of the answer reports them: those of Anthropic's and Google's packages. */
+function searchesReported(given: unknown): number | undefined {
+  const { anthropic, google } = (given ?? {}) as {
+    anthropic?: { usage?: { server_tool_use?: { web_search_requests?: unknown } | null } | null }
+    google?: { groundingMetadata?: { webSearchQueries?: unknown } | null }
+  }
+  const counted = anthropic?.usage?.server_tool_use?.web_search_requests
+  if (typeof counted === 'number') return counted
+  const queries = google?.groundingMetadata?.webSearchQueries
+  return Array.isArray(queries) ? queries.length : undefined
+}
+
+/** Packages leave out tools that their model does not have, with a warning. The agent would lack them in silence. */
+function unsupportedTool(given: unknown, tools: readonly ProviderToolDefinition[]): AnswerEnd | undefined {
+  if (tools.length === 0 || !Array.isArray(given)) return undefined
+  const warning = (given as (Part | null)[]).find((one) => one?.type === 'unsupported' && /tool/i.test(textOr(one.feature, '')))
+  if (!warning) return undefined
+  const message = `The model does not support ${textOr(warning.feature, '')}. ${textOr(warning.details, '')}`.trim()
+  return { kind: 'failed', error: { name: 'AI_UnsupportedFunctionalityError', message } }
 }
 
 /** Why the model stopped: the AI SDK's reason, and the provider's own. */
@@ -216,7 +350,7 @@ function stopReasonOf(finish: Finish | undefined, drafts: readonly Draft[]): Sto
 }
 
 /** Tokens by how they were billed. Passes invalid values on; pawl logs them and records 0. */
-function usageOf(given: unknown): Usage {
+function usageOf(given: unknown, searches: number): Usage {
   const { inputTokens, outputTokens } = (given ?? {}) as { inputTokens?: Part; outputTokens?: Part }
   const cacheRead = tokens(inputTokens?.cacheRead)
   const cacheWrite = tokens(inputTokens?.cacheWrite)
@@ -226,6 +360,7 @@ function usageOf(given: unknown): Usage {
     output_tokens: tokens(outputTokens?.total),
     cache_creation_input_tokens: cacheWrite,
     cache_read_input_tokens: cacheRead,
+    ...(searches > 0 && { web_search_requests: searches }),
   }
 }
 

@@ -1,6 +1,8 @@
 // A language model of the AI SDK as a Model: one streamed call, never retried here (the workflow does that).
 import { contextWindowOf } from '../agent/context-windows.ts'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
+import { isWebSearch } from '../agent/provider-tool.ts'
+import type { ProviderBlock } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
 import { callErrorOf, isProviderDataRefused, RETRIED } from './ai-sdk-errors.ts'
 import { type AiSdkOptions, checkAiSdk } from './ai-sdk-options.ts'
@@ -29,7 +31,7 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
   const { modelId, provider } = model
   const { name = modelId, account = modelId, price } = options
   const send = async (request: ModelRequest, ctx: ModelCallContext) =>
-    streamedCall(model, await callOf(model, options, request), timeoutMs, ctx)
+    streamedCall(model, await callOf(model, options, request), timeoutMs, ctx, request.providerTools)
   return {
     name,
     provider: options.provider ?? provider,
@@ -37,6 +39,7 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
     ...(price && { price }),
     ...defined({ contextWindow: options.contextWindow ?? contextWindowOf(modelId) }),
     ...outputOf(model, options),
+    runsTool: (tool) => tool.form === 'ai-sdk' && vendorsOf(model).includes(tool.provider),
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       try {
@@ -55,15 +58,22 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
 async function callOf(model: LanguageModel, options: AiSdkOptions, request: ModelRequest): Promise<LanguageModelCall> {
   const urls = (await model.supportedUrls) ?? {}
   const images = imagesOf(model.provider, options.contextWindow ?? contextWindowOf(model.modelId))
-  const dialect = { version: model.specificationVersion, urls, images }
+  const dialect = {
+    version: model.specificationVersion,
+    urls,
+    images,
+    continuesAnswers: isAnthropics(model),
+    sendsBack: sendsBack(model, options, request),
+  }
   const prompt = promptOf(request, dialect)
+  const tools = toolsOf(request)
   const isUnthought = isAnthropics(model) && thinkingTokensOf(model, options) > 0 && endsInUnthoughtCalls(prompt)
   const beside = isUnthought ? 0 : thinkingBeside(model, options)
   const maxOutputTokens = request.maxTokens === undefined ? options.maxTokens : request.maxTokens - beside
   return {
     ...(isUnthought ? withoutBudget(model, settingsOf(model, options)) : settingsOf(model, options)),
     prompt: isUnthought ? promptOf({ ...request, messages: withoutProviderData(request.messages) }, dialect) : prompt,
-    ...(request.tools.length > 0 && { tools: toolsOf(request.tools), toolChoice: { type: 'auto' } }),
+    ...(tools.length > 0 && { tools, toolChoice: { type: 'auto' } }),
     ...defined({ maxOutputTokens }),
   }
 }
@@ -76,6 +86,28 @@ function withoutBudget({ provider }: LanguageModel, settings: LanguageModelSetti
   const [owner = ''] = provider.split('.')
   const { providerOptions = {} } = settings
   return { ...settings, providerOptions: { ...providerOptions, [owner]: { ...providerOptions[owner], thinking: { type: 'disabled' } } } }
+}
+
+/**
+ * Packages of OpenAI (unless the answers are stored there) leave out all results except those of searches. Google's sends calls back as calls
+ * of functions, which have no result, unless the API has named them. Notes say more.
+ */
+function sendsBack(model: LanguageModel, options: AiSdkOptions, { providerTools = [] }: ModelRequest): (block: ProviderBlock) => boolean {
+  const { providerOptions = {} } = settingsOf(model, options)
+  const stored = Object.values(providerOptions).some(({ store }) => store === true)
+  if (/^(?:openai|azure)\.responses$/.test(model.provider) && !stored) {
+    const searches = providerTools.filter(isWebSearch).map(({ name }) => name)
+    return ({ name }) => searches.includes(name)
+  }
+  if (!vendorsOf(model).includes('google')) return () => true
+  return ({ block }) => /"serverToolCallId":"/.test(JSON.stringify(block?.providerMetadata ?? null))
+}
+
+/** The vendors whose tools a model has, as the AI SDK's packages name them: those in the provider's name, and of a gateway, in the model's. */
+function vendorsOf({ provider, modelId }: LanguageModel): string[] {
+  const named = provider.split(/[.-]/)
+  const [ofGateway] = modelId.includes('/') ? modelId.split('/') : []
+  return [...named, ...(named.includes('azure') ? ['openai'] : []), ...(ofGateway === undefined ? [] : [ofGateway])]
 }
 
 function isAnthropics({ provider }: LanguageModel): boolean {
@@ -123,8 +155,9 @@ async function streamedCall(
   call: LanguageModelCall,
   timeoutMs: number,
   ctx: ModelCallContext,
+  tools?: ModelRequest['providerTools'],
 ): Promise<ModelResponse> {
-  const answer = assembleParts(ctx.onDelta)
+  const answer = assembleParts(ctx.onDelta, tools)
   const guard = guardSilence(ctx.signal, timeoutMs)
   let phase: CallPhase = 'request'
   let failure: { error: unknown } | undefined

@@ -1,11 +1,11 @@
 // Breakpoints of Anthropic's prompt cache: at most four per request.
-import type { TextBlockParam, Tool } from '@anthropic-ai/sdk/resources/messages'
+import type { TextBlockParam, ToolUnion } from '@anthropic-ai/sdk/resources/messages'
 import type { WireMessage } from './anthropic-messages.ts'
 
 /** The parts of a request that can have a breakpoint. */
 export interface CacheableParams {
   system?: TextBlockParam[]
-  tools?: Tool[]
+  tools?: ToolUnion[]
   messages: WireMessage[]
 }
 

@@ -87,6 +87,15 @@ export function isThinkingRefused(error: unknown): boolean {
   )
 }
 
+/**
+ * Whether the API refused what one of its own tools returned in an earlier call, such as a container that has expired or search results of
+ * a tool that the agent no longer has.
+ */
+export function isServerToolRefused(error: unknown): boolean {
+  const { status, message } = thrownOf(error)
+  return (status === 400 || status === 404) && /server_tool_use|[a-z]_tool_result|encrypted_|citation|container/i.test(message)
+}
+
 function classify(thrown: SdkError, error: unknown, phase: CallPhase): { code: string; retryable: boolean } {
   const { status, type, name } = thrown
   if (isTooLong(thrown)) return { code: 'context_overflow', retryable: false }

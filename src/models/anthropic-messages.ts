@@ -1,5 +1,5 @@
 // Converts the messages of a request to the form of Anthropic's API: the same transcript always yields the same bytes.
-import type { ContentBlockParam, ToolResultBlockParam } from '@anthropic-ai/sdk/resources/messages'
+import type { ContentBlockParam, TextCitationParam, ToolResultBlockParam } from '@anthropic-ai/sdk/resources/messages'
 import {
   type ImageBlock,
   isThinking,
@@ -10,6 +10,7 @@ import {
   type ToolResultBlock,
   type UserBlock,
 } from '../session/content.ts'
+import { citationsIn, isSentBack, sentBlock } from './anthropic-server-tools.ts'
 import type { ImageLimits } from './image-limits.ts'
 import { soundMessages } from './sound-messages.ts'
 import type { SoundAnswerBlock } from './sound-types.ts'
@@ -22,7 +23,9 @@ export interface WireMessage {
 
 /** The transcript for the API. */
 export function wireMessages(messages: readonly Message[], images: ImageLimits): WireMessage[] {
-  return soundMessages(messages, { images, keepsThinking }).map(({ role, content }) => ({ role, content: content.map(wireBlock) }))
+  const sound = soundMessages(messages, { images, keepsThinking, keepsProviderBlock: isSentBack, continuesAnswers: true })
+  const citations = citationsIn(sound)
+  return sound.map(({ role, content }) => ({ role, content: content.map((block) => wireBlock(block, citations)) }))
 }
 
 /** The messages without thinking. Omits messages that contain nothing else. */
@@ -42,9 +45,14 @@ function keepsThinking(block: ThinkingBlock | RedactedThinkingBlock): boolean {
   return (block.type === 'thinking' ? block.signature : block.data) !== ''
 }
 
-function wireBlock(block: UserBlock | ToolResultBlock | SoundAnswerBlock): ContentBlockParam {
+function wireBlock(block: UserBlock | ToolResultBlock | SoundAnswerBlock, citations: ReturnType<typeof citationsIn>): ContentBlockParam {
   switch (block.type) {
-    case 'text':
+    case 'text': {
+      const cited = citations.get(block) as TextCitationParam[] | undefined
+      return { ...wirePart(block), ...(cited && { citations: cited }) } as ContentBlockParam
+    }
+    case 'provider':
+      return sentBlock(block)
     case 'image':
       return wirePart(block)
     case 'thinking':

@@ -1,10 +1,11 @@
 // The body of one call of Anthropic's Messages API.
-import type { MessageCreateParamsStreaming, Tool } from '@anthropic-ai/sdk/resources/messages'
+import type { MessageCreateParamsStreaming, Tool, ToolUnion } from '@anthropic-ai/sdk/resources/messages'
 import { contextWindowOf } from '../agent/context-windows.ts'
 import type { ModelRequest } from '../agent/model.ts'
 import { withCacheBreakpoints } from './anthropic-cache.ts'
 import { wireMessages, withoutThinking } from './anthropic-messages.ts'
 import type { AnthropicOptions } from './anthropic-options.ts'
+import { containerIn } from './anthropic-server-tools.ts'
 import { wellFormed } from '../session/well-formed.ts'
 import { anthropicImages } from './image-limits.ts'
 import { endsInUnthoughtCalls, soundJson } from './sound-messages.ts'
@@ -18,14 +19,17 @@ export function paramsOf(model: string, options: AnthropicOptions, request: Mode
   const { effort, params: more } = options
   const outputConfig = { ...more?.output_config, ...(effort && { effort }) }
   const system = wellFormed(request.system)
+  const ofProvider = (request.providerTools ?? []).map(({ definition }) => definition as unknown as ToolUnion)
+  const tools = [...ofProvider, ...request.tools.map(wireTool)]
   const params = {
     ...more,
     model,
     max_tokens: request.maxTokens ?? maxTokensOf(options),
     ...(Object.keys(outputConfig).length > 0 && { output_config: outputConfig }),
-    ...(request.tools.length > 0 && { tools: request.tools.map(wireTool) }),
+    ...(tools.length > 0 && { tools }),
     ...(system.trim() !== '' && { system: [{ type: 'text' as const, text: system }] }),
     ...conversationOf(model, options, request),
+    ...containerOf(more?.container, request),
     stream: true as const,
   }
   return options.cache === 'off' ? params : withCacheBreakpoints(params, request.volatileBlocks)
@@ -41,6 +45,14 @@ function conversationOf(model: string, { thinking, contextWindow }: AnthropicOpt
   const sent = wireMessages(messages, images)
   if (thinking?.type !== 'enabled' || !endsInUnthoughtCalls(sent)) return { ...(thinking && { thinking }), messages: sent }
   return { thinking: { type: 'disabled' as const }, messages: wireMessages(withoutThinking(messages), images) }
+}
+
+/** Code continues in the container of the newest answer that has run code, unless the parameters name another one. */
+function containerOf(given: MessageCreateParamsStreaming['container'], { messages, providerTools = [] }: ModelRequest) {
+  if (typeof given === 'string' || given?.id || providerTools.length === 0) return {}
+  const id = containerIn(messages)
+  if (id === undefined) return {}
+  return { container: given ? { ...given, id } : id }
 }
 
 function wireTool({ name, description, input_schema }: ModelRequest['tools'][number]): Tool {

@@ -5,8 +5,9 @@ import type { MessageCreateParamsStreaming } from '@anthropic-ai/sdk/resources/m
 import { contextWindowOf } from '../agent/context-windows.ts'
 import type { Model, ModelCallContext, ModelRequest, ModelResponse } from '../agent/model.ts'
 import { defined } from '../session/defined.ts'
-import { isThinkingRefused, modelErrorOf, noApiKey, RETRIED } from './anthropic-errors.ts'
+import { isServerToolRefused, isThinkingRefused, modelErrorOf, noApiKey, RETRIED } from './anthropic-errors.ts'
 import { hasThinking, withoutThinking } from './anthropic-messages.ts'
+import { hasServerBlocks, withoutServerBlocks } from './anthropic-server-tools.ts'
 import { type AnthropicOptions, checkModel, type MessagesClient } from './anthropic-options.ts'
 import { answerCut, answerTimedOut, type CallPhase } from './call-errors.ts'
 import { maxTokensOf, paramsOf, thinkingTokensOf } from './anthropic-params.ts'
@@ -41,14 +42,17 @@ export function anthropic(model: string, options: AnthropicOptions = {}): Model 
     ...defined({ contextWindow: options.contextWindow ?? contextWindowOf(model) }),
     maxTokens: maxTokensOf(options),
     thinkingTokens: thinkingTokensOf(options),
+    runsTool: ({ form }) => form === 'messages',
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       try {
         return await send(request, ctx)
       } catch (error) {
         // Otherwise every later call of the session would fail the same way.
-        if (!isThinkingRefused(error) || !hasThinking(request.messages)) throw error
-        return await send({ ...request, messages: withoutThinking(request.messages) }, ctx)
+        if (isThinkingRefused(error) && hasThinking(request.messages))
+          return await send({ ...request, messages: withoutThinking(request.messages) }, ctx)
+        if (!isServerToolRefused(error) || !hasServerBlocks(request.messages)) throw error
+        return await send({ ...request, messages: withoutServerBlocks(request.messages) }, ctx)
       }
     },
   }

@@ -6,6 +6,6 @@ const rate = where<number>(isRate, 'US dollars per million tokens, from 0 to 1,0
 
 /** A price that a Model declares. */
 export const modelPriceOption = options(
-  { input: rate, output: rate, cacheRead: rate.optional(), cacheWrite: rate.optional() },
-  'an object { input, output, cacheRead?, cacheWrite? }',
+  { input: rate, output: rate, cacheRead: rate.optional(), cacheWrite: rate.optional(), webSearch: rate.optional() },
+  'an object { input, output, cacheRead?, cacheWrite?, webSearch? }',
 )

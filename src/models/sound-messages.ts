@@ -7,6 +7,7 @@ import {
   isBlank,
   isThinking,
   type Message,
+  type ProviderBlock,
   type RedactedThinkingBlock,
   type TextBlock,
   type ThinkingBlock,
@@ -15,6 +16,7 @@ import {
 } from '../session/content.ts'
 import { isObject, type Json, type JsonObject } from '../session/json.ts'
 import { beginningOf } from '../session/beginning.ts'
+import { isProviderBlock, noteOnProviderBlock } from '../session/provider-blocks.ts'
 import { systemNote } from '../session/transcript/system-note.ts'
 import { wellFormed } from '../session/well-formed.ts'
 import type { ImageLimits } from './image-limits.ts'
@@ -26,6 +28,10 @@ export interface SoundOptions {
   images: ImageLimits
   /** Whether thinking can be sent back. */
   keepsThinking(block: ThinkingBlock | RedactedThinkingBlock): boolean
+  /** Whether a block of a tool that the provider runs can be sent back. */
+  keepsProviderBlock(block: ProviderBlock): boolean
+  /** Whether the provider continues an answer that ends the request and has such blocks. */
+  continuesAnswers: boolean
 }
 
 /** Every provider accepts names and ids of this form. */
@@ -49,13 +55,15 @@ export function soundMessages(messages: readonly Message[], options: SoundOption
     else append(merged, 'assistant', withoutLastThinking(given.flatMap((block) => answerBlock(block as AssistantBlock, options))))
   }
   if (merged[0]?.role !== 'user') merged.unshift({ role: 'user', content: [text(NO_BEGINNING)] })
-  const paired = withPairedCalls(merged)
-  if (paired.at(-1)?.role === 'assistant') paired.push({ role: 'user', content: [text(CONTINUE)] })
+  const paired = withPairedProviderCalls(withPairedCalls(merged), options)
+  const last = paired.at(-1)
+  if (last?.role === 'assistant' && !(options.continuesAnswers && last.content.some(isProviderBlock)))
+    paired.push({ role: 'user', content: [text(CONTINUE)] })
   return soundImages(paired, options.images)
 }
 
 /**
- * Whether the messages end in the results of calls whose answer does not begin with thinking. Works for messages in any form, because only
+ * Whether the messages end in the results of calls whose answer does not begin with thinking, or in such an answer. Works for messages in any form, because only
  * results can answer a call.
  */
 export function endsInUnthoughtCalls(messages: readonly { role: string; content: string | readonly { type: string }[] }[]): boolean {
@@ -65,8 +73,9 @@ export function endsInUnthoughtCalls(messages: readonly { role: string; content:
     return typeof content === 'string' ? [] : content
   }
   const [first] = blocksAt(at)
+  const isContinued = at === messages.length - 1
   const isAnswered = /^tool.result$/.test(blocksAt(at + 1)[0]?.type ?? '')
-  return isAnswered && first !== undefined && !/^(?:thinking|redacted_thinking|reasoning)$/.test(first.type)
+  return (isContinued || isAnswered) && first !== undefined && !/^(?:thinking|redacted_thinking|reasoning)$/.test(first.type)
 }
 
 /** JSON whose texts and member names are well-formed. */
@@ -126,7 +135,9 @@ function soundResult({ tool_use_id, content, is_error }: ToolResultBlock): ToolR
   }
 }
 
-function answerBlock(block: AssistantBlock, { keepsThinking }: SoundOptions): SoundAnswerBlock[] {
+function answerBlock(block: AssistantBlock, { keepsThinking, keepsProviderBlock }: SoundOptions): SoundAnswerBlock[] {
+  // It must be returned exactly as it came.
+  if (block.type === 'provider') return keepsProviderBlock(block) && isSound(block.block) ? [block] : noteOnProviderBlock(block)
   const sound = withSoundMetadata(block)
   switch (sound.type) {
     case 'text':
@@ -184,6 +195,48 @@ function withPairedCalls(messages: readonly SoundMessage[]): SoundMessage[] {
     open = calls
   }
   if (open.length > 0) paired.push({ role: 'user', content: withResults([], open) })
+  return paired
+}
+
+/**
+ * Puts notes in place of calls of the provider's tools that have no result, and of results without a call: their answer was interrupted or
+ * summarised. A result comes in the same answer, or in the next one if the answer also calls tools of pawl; the provider then runs its own
+ * tool with the next request. So a call at the end of the request may still get its result.
+ */
+function withPairedProviderCalls(messages: readonly SoundMessage[], { continuesAnswers }: SoundOptions): SoundMessage[] {
+  const paired = pairedProviderBlocks(messages, continuesAnswers)
+  return messages.map((message): SoundMessage => {
+    if (message.role === 'user' || !message.content.some(isProviderBlock)) return message
+    const content = message.content.flatMap((block): SoundAnswerBlock[] =>
+      !isProviderBlock(block) || block.part === 'source' || paired.has(block) ? [block] : noteOnProviderBlock(block),
+    )
+    return { role: 'assistant', content }
+  })
+}
+
+function pairedProviderBlocks(messages: readonly SoundMessage[], continuesAnswers: boolean): Set<ProviderBlock> {
+  const paired = new Set<ProviderBlock>()
+  /** Calls that may still get their result, by their ids. */
+  let open = new Map<string, ProviderBlock>()
+  for (const message of messages) {
+    if (message.role === 'user') {
+      if (!message.content.every(({ type }) => type === 'tool_result')) open = new Map()
+      continue
+    }
+    const own = new Map<string, ProviderBlock>()
+    for (const block of message.content) {
+      if (!isProviderBlock(block)) continue
+      if (block.part === 'call') own.set(block.id, block)
+      if (block.part !== 'result') continue
+      const calls = own.has(block.id) ? own : open
+      const call = calls.get(block.id)
+      if (!call) continue
+      calls.delete(block.id)
+      paired.add(call).add(block)
+    }
+    open = own
+  }
+  if (continuesAnswers) for (const call of open.values()) paired.add(call)
   return paired
 }
 

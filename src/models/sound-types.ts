@@ -1,8 +1,19 @@
 // The messages of a request in the form that every provider accepts.
-import type { AnswerTextBlock, RedactedThinkingBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UserBlock } from '../session/content.ts'
+import type {
+  AnswerTextBlock,
+  ProviderBlock,
+  RedactedThinkingBlock,
+  ThinkingBlock,
+  ToolResultBlock,
+  ToolUseBlock,
+  UserBlock,
+} from '../session/content.ts'
 import type { JsonObject } from '../session/json.ts'
 
-/** A message of a request. The roles alternate, and the first and the last message are the user's. */
+/**
+ * A message of a request. The roles alternate, and the first message is the user's. The last one is, too, unless the provider continues its own
+ * answer (`pause_turn`).
+ */
 export type SoundMessage = UserMessage | AnswerMessage
 
 /** Begins with one result for each call of the previous answer. */
@@ -18,4 +29,9 @@ export interface AnswerMessage {
 }
 
 /** The arguments of calls are objects. */
-export type SoundAnswerBlock = AnswerTextBlock | ThinkingBlock | RedactedThinkingBlock | (ToolUseBlock & { input: JsonObject })
+export type SoundAnswerBlock =
+  | AnswerTextBlock
+  | ProviderBlock
+  | ThinkingBlock
+  | RedactedThinkingBlock
+  | (ToolUseBlock & { input: JsonObject })

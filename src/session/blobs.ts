@@ -4,6 +4,7 @@ import type { BlobRef, ResultContent } from './call-facts.ts'
 import type { EventOf, SessionEvent } from './events.ts'
 import type { Json } from './json.ts'
 import { beginningOf } from './beginning.ts'
+import { withBlocks } from './provider-blocks.ts'
 
 /** Characters of the preview in events. */
 const PREVIEW_CHARACTERS = 2_000
@@ -43,6 +44,10 @@ export function withBlob(event: SessionEvent, value: Json): SessionEvent {
   if (event.type === 'message_received') {
     const { blob: _, ...rest } = event
     return { ...rest, content: value as unknown as string | UserBlock[] } as EventOf<'message_received'>
+  }
+  if (event.type === 'model_completed') {
+    const { blob: _, ...rest } = event
+    return { ...rest, content: withBlocks(event.content, value) }
   }
   if (event.type === 'tool_completed' || event.type === 'tool_resolved') {
     const { blob: _, ...rest } = event

@@ -26,8 +26,41 @@ export interface ImageBlock {
   source: { type: 'base64'; media_type: MediaType; data: string } | { type: 'url'; url: string }
 }
 
+/** What a text of an answer refers to. */
+export type AnswerSource =
+  /** A page on the web. */
+  | { type: 'url'; url: string; title?: string }
+  /** A document, by its title; `mediaType`: such as `application/pdf`. */
+  | { type: 'document'; title: string; mediaType: string; filename?: string }
+
 /** Text of a model's answer. */
-export interface AnswerTextBlock extends TextBlock, FromProvider {}
+export interface AnswerTextBlock extends TextBlock, FromProvider {
+  /** What the text cites, if a tool that the provider ran found it. */
+  sources?: AnswerSource[]
+}
+
+/**
+ * A part of an answer that belongs to a tool which the provider runs: a call, its result, or a source. Only its provider understands it, so
+ * pawl records it unchanged and sends it back to that provider.
+ */
+export interface ProviderBlock extends FromProvider {
+  /** Always `provider`. */
+  type: 'provider'
+  /** What it is. */
+  part: 'call' | 'result' | 'source'
+  /** The tool's name; of a source, its title. */
+  name: string
+  /** The provider's id of the call, which its result has, too; of a source, its own id. */
+  id: string
+  /** The arguments of a call, to show. */
+  input?: Json
+  /** What a result or a source refers to, to show. */
+  sources?: AnswerSource[]
+  /** Whether a result says that the call failed. */
+  is_error?: boolean
+  /** The provider's own block, as it came. In an event it is absent if the event has a `blob`, and it is absent once that is lost. */
+  block?: JsonObject
+}
 
 /** The model's thinking before its answer; sent back to the model with its signature. */
 export interface ThinkingBlock extends FromProvider {
@@ -75,7 +108,7 @@ export interface ToolResultBlock {
 export type UserBlock = TextBlock | ImageBlock
 
 /** The content of a model's answer. */
-export type AssistantBlock = AnswerTextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock
+export type AssistantBlock = AnswerTextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ProviderBlock
 
 /** Whether a block is thinking, readable or not. */
 export function isThinking(block: { type: string }): block is ThinkingBlock | RedactedThinkingBlock {
@@ -113,15 +146,19 @@ export interface Usage {
   cache_creation_input_tokens: number
   /** Input tokens read from the cache. */
   cache_read_input_tokens: number
+  /** Web searches that the provider ran, which it bills one by one. Absent: none. */
+  web_search_requests?: number
 }
 
 /** The sum of two usages. */
 export function addUsage(a: Usage, b: Usage): Usage {
+  const searches = (a.web_search_requests ?? 0) + (b.web_search_requests ?? 0)
   return {
     input_tokens: a.input_tokens + b.input_tokens,
     output_tokens: a.output_tokens + b.output_tokens,
     cache_creation_input_tokens: a.cache_creation_input_tokens + b.cache_creation_input_tokens,
     cache_read_input_tokens: a.cache_read_input_tokens + b.cache_read_input_tokens,
+    ...(searches > 0 && { web_search_requests: searches }),
   }
 }
 

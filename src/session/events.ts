@@ -105,6 +105,8 @@ export type EventBody =
       provider?: string
       /** As the model sent it, with the model's tool_use ids. */
       content: AssistantBlock[]
+      /** Refers to the own blocks of the provider, in order, if they are large; they are then absent from `content`. */
+      blob?: BlobRef
       stopReason: StopReason
       usage: Usage
       /** The price that the Model declares; absent: the price table applies. Under a budget, a known price is always recorded. */

@@ -1,9 +1,10 @@
 // Values too large for history: stored by the SHA-256 of their JSON text, once per session, and restored into rows by readers.
 import { createHash } from 'node:crypto'
-import type { Message, UserBlock } from '../session/content.ts'
+import type { AssistantBlock, Message, UserBlock } from '../session/content.ts'
 import type { Blob } from '../session/blobs.ts'
 import type { BlobRef, ResultContent } from '../session/call-facts.ts'
 import type { Json } from '../session/json.ts'
+import { withBlocks } from '../session/provider-blocks.ts'
 import { resultText } from '../session/transcript/results.ts'
 import type { Database, Queryable } from './postgres/database.ts'
 import type { BlobPlace } from './rows.ts'
@@ -130,7 +131,7 @@ async function copyUnlessErased(
 }
 
 /** The rows with their large values restored; missing values stay placeholders. `places`: the positions of the values in a row. */
-export async function hydrateMessageRows<R extends Pick<MessageRow, 'content'>>(
+export async function hydrateMessageRows<R extends Pick<MessageRow, 'content' | 'kind'>>(
   database: Queryable,
   schema: PostgresSchema,
   sessionId: string,
@@ -139,16 +140,21 @@ export async function hydrateMessageRows<R extends Pick<MessageRow, 'content'>>(
   const places = rows.flatMap((one) => one.places)
   if (places.length === 0) return rows.map(({ row }) => row)
   const texts = await getBlobs(database, schema, sessionId, places)
-  return rows.map(({ row, places: own }) => (own.length === 0 ? row : { ...row, content: withValues(row.content, own, texts) }))
+  return rows.map(({ row, places: own }) => (own.length === 0 ? row : { ...row, content: withValues(row, own, texts) }))
 }
 
-function withValues(content: Message['content'], places: readonly BlobPlace[], texts: ReadonlyMap<string, string>): Message['content'] {
+function withValues(
+  { content, kind }: Pick<MessageRow, 'content' | 'kind'>,
+  places: readonly BlobPlace[],
+  texts: ReadonlyMap<string, string>,
+): Message['content'] {
   let hydrated = content
   for (const { block: index, sha256 } of places) {
     const json = texts.get(sha256)
     if (json === undefined) continue
     const value = JSON.parse(json) as Json
-    if (index === null) hydrated = value as unknown as string | UserBlock[]
+    if (kind === 'assistant') hydrated = withBlocks(hydrated as AssistantBlock[], value)
+    else if (index === null) hydrated = value as unknown as string | UserBlock[]
     else if (typeof hydrated !== 'string') {
       hydrated = hydrated.map((block, at) =>
         at === index && block.type === 'tool_result' ? { ...block, content: resultContent(block.content, value as LargeResult) } : block,

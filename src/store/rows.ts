@@ -166,7 +166,7 @@ export interface PlanProgress {
 
 /** Reference to a content block whose value is too large for the row. */
 export interface BlobPlace {
-  /** Index of the block; null for the whole content. */
+  /** Index of the block; null for the whole content, or for the own blocks of the provider in an answer. */
   block: number | null
   /** SHA-256 of the JSON text, in hex, as `session.blob` accepts it. */
   sha256: string

@@ -4,6 +4,7 @@ import type { AssistantBlock, UserBlock } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
 import type { SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
+import { textOfProviderBlock } from '../session/provider-blocks.ts'
 import { paidCallIn } from '../session/spending/paid-call.ts'
 import { type CalledModel, costOf, providerOf } from '../session/spending/prices.ts'
 import type { Usage } from '../session/content.ts'
@@ -105,6 +106,9 @@ function partOf(block: AssistantBlock): Json {
       return { type: 'reasoning', content: block.thinking }
     case 'redacted_thinking':
       return { type: 'reasoning', content: '' }
+    case 'provider':
+      if (block.part === 'call') return { type: 'tool_call', id: block.id, name: block.name, arguments: block.input ?? {} }
+      return { type: 'tool_call_response', id: block.id, response: textOfProviderBlock(block) }
     case 'tool_use':
       return { type: 'tool_call', id: block.id, name: block.name, arguments: block.input }
   }

@@ -61,6 +61,7 @@ export function scripted(
     // Each script has its own account, so that one script's rate limits do not affect another.
     account: randomUUID(),
     ...defined({ contextWindow, price: modelPrice(price), maxTokens }),
+    runsTool: () => true,
     async generate(request, ctx) {
       ctx.signal.throwIfAborted()
       let hasStreamed = false
@@ -160,5 +161,6 @@ function deltaOf(block: AssistantBlock, index: number): ModelDelta | undefined {
   if (block.type === 'text') return { type: 'text', index, text: block.text }
   if (block.type === 'thinking') return { type: 'thinking', index, thinking: block.thinking }
   if (block.type === 'tool_use') return { type: 'tool_input', index, partialJson: JSON.stringify(block.input), name: block.name }
+  if (block.type === 'provider' && block.part === 'call') return { type: 'provider_call', index, id: block.id, name: block.name }
   return undefined
 }

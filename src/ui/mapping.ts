@@ -1,13 +1,14 @@
 // Maps what happens in a session to chunks of AI SDK UI's message stream. Pure, so that a stream, its resumption and the history agree.
-import type { AssistantBlock } from '../session/content.ts'
+import type { AssistantBlock, AnswerSource } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
 import { shortHash } from '../session/digest.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import { answerIdOf, callIdOf, requestIdOf } from '../session/ids.ts'
 import type { EventOf, SessionEvent } from '../session/events.ts'
 import type { Resolution } from '../session/call-facts.ts'
-import type { Json } from '../session/json.ts'
+import { isObject, type Json } from '../session/json.ts'
 import { abandonedAs, addToCall, hasEnded, outcomeIn, type TurnCall } from '../session/past/call-status.ts'
+import { isProviderBlock, shownContent, sourcesOf } from '../session/provider-blocks.ts'
 import { withoutErrorText } from '../session/failed-checks.ts'
 import { approvalIdOf, type UiChunk, type UiShow, type UiRunState } from './protocol.ts'
 import { callErrorText, type ErrorTexts, failureText, OUTCOME_UNKNOWN } from './user-texts.ts'
@@ -34,7 +35,7 @@ export interface ChunkMapper {
 
 /** A block of the answer in progress that was shown. */
 interface ShownBlock {
-  kind: 'text' | 'thinking' | 'tool_use'
+  kind: 'text' | 'thinking' | 'tool_use' | 'provider'
   /** The index of the piece's content block. */
   index: number
   /** The id of the part or of the call. */
@@ -67,6 +68,8 @@ interface AnswerStretch {
   turn: number
   standing: UiRunState
   calls: Map<string, Call>
+  /** Calls of the provider's tools that have no result yet. */
+  provided: Set<string>
   /** Whether the turn's answer is recorded. */
   answered: boolean
   /** Whether the step has started but not finished. */
@@ -74,6 +77,7 @@ interface AnswerStretch {
 }
 
 const NEVER_RAN = 'This call was not run: the run ended first.'
+const NOT_COMPLETED = 'The provider did not complete this call.'
 
 /** What a mapping depends on, apart from the session. */
 export interface MappingOptions {
@@ -99,7 +103,7 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
     if (event.type === 'turn_started') return startTurn(event)
     if (!stretch) return []
     if (endsStretch(event)) {
-      const ended = stretch.standing.status === 'running' ? items([...endTurn(stretch), standingAt(stretch, event, 'interrupted')]) : []
+      const ended = stretch.standing.status === 'running' ? items([...endStretch(stretch), standingAt(stretch, event, 'interrupted')]) : []
       stretch = undefined
       shown = []
       return ended
@@ -119,9 +123,9 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
       Object.assign(stretch, { turn, answered: false, inStep: true })
       return items([...before, { type: 'start-step' }, standingAt(stretch, event, 'running')])
     }
-    const ended = stretch?.standing.status === 'running' ? [standingAt(stretch, event, 'completed')] : []
+    const ended = stretch?.standing.status === 'running' ? [...endProvided(stretch), standingAt(stretch, event, 'completed')] : []
     const standing: UiRunState = { run, seq: event.seq, status: 'running', error: null }
-    stretch = { run, turn, standing, calls: new Map(), answered: false, inStep: true }
+    stretch = { run, turn, standing, calls: new Map(), provided: new Set(), answered: false, inStep: true }
     const start: UiItem = {
       chunk: { type: 'start', messageId: answerIdOf({ run, turn }), messageMetadata: { pawl: { ...standing } } },
       takes,
@@ -144,6 +148,17 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
     if (!ending.inStep) return unsettled
     ending.inStep = false
     return [...unsettled, { type: 'finish-step' }]
+  }
+
+  function endStretch(ending: AnswerStretch): UiChunk[] {
+    return [...endProvided(ending), ...endTurn(ending)]
+  }
+
+  /** Ends calls that the provider did not complete, such as those of an answer that paused. */
+  function endProvided({ provided }: AnswerStretch): UiChunk[] {
+    const open = [...provided]
+    provided.clear()
+    return open.map((toolCallId) => ({ type: 'tool-output-error', toolCallId, errorText: NOT_COMPLETED }))
   }
 
   function standingAt(
@@ -177,9 +192,9 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
         return chunks
       }
       case 'run_completed':
-        return [...endTurn(at), standingAt(at, event, 'completed')]
+        return [...endStretch(at), standingAt(at, event, 'completed')]
       case 'run_interrupted':
-        return [...endTurn(at), standingAt(at, event, 'interrupted')]
+        return [...endStretch(at), standingAt(at, event, 'interrupted')]
       case 'error_entered':
         return [standingAt(at, event, 'error', { code: event.code, reason: failureText(event.code) })]
       // A session that was waiting for a worker recovers without a `recovery_started`.
@@ -197,7 +212,7 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
     const recorded = visible(event.content, run, turn)
     const isBeginning =
       shown.length <= recorded.length &&
-      shown.every(({ kind, text }, n) => kind === recorded[n]?.kind && startsWith(recorded[n], kind, text))
+      shown.every(({ kind, text, id }, n) => kind === recorded[n]?.kind && startsWith(recorded[n], kind, text, id))
     const chunks = isBeginning ? [] : reset().map(({ chunk }) => chunk)
     const calls = event.calls
     for (const [n, block] of recorded.entries()) {
@@ -206,11 +221,33 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
         const resolution = calls.find(({ index }) => callIdOf(run, turn, index) === block.id)
         at.calls.set(block.id, { ...callOf(block, resolution), ...(call && { status: call.status }) })
         chunks.push(...inputOf(block.id, block.input ?? null, at))
+      } else if (block.kind === 'provider') {
+        at.provided.add(block.id)
+        const { id: toolCallId, name: toolName = '', input = null } = block
+        chunks.push({ type: 'tool-input-available', toolCallId, toolName, input, providerExecuted: true, dynamic: true })
       } else chunks.push(...restOf(block, shown[n]))
     }
     shown = []
     at.answered = true
-    return chunks
+    return [
+      ...chunks,
+      ...resultsOfProvider(event.content, at),
+      ...sourcesOf(event.content).map((source, n) => sourceChunk(source, turn, n)),
+    ]
+  }
+
+  /** Results of calls that this message shows. */
+  function resultsOfProvider(content: readonly AssistantBlock[], { provided }: AnswerStretch): UiChunk[] {
+    return content.filter(isProviderBlock).flatMap((block): UiChunk[] => {
+      const { part, id: toolCallId } = block
+      if (part !== 'result' || !provided.delete(toolCallId)) return []
+      const output = shownContent(block)
+      return [
+        block.is_error
+          ? { type: 'tool-output-error', toolCallId, errorText: providerErrorText(output) }
+          : { type: 'tool-output-available', toolCallId, output },
+      ]
+    })
   }
 
   /** A browser runs its client tools once their input is complete. Reading a stream again must not run them again. */
@@ -269,6 +306,7 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
 
   function delta({ run, turn }: { run: number; turn: number }, piece: ModelDelta): UiItem[] {
     if (show === 'steps' || stretch?.run !== run || stretch.turn !== turn || stretch.answered) return []
+    if (piece.type === 'provider_call') return items(providerPiece(piece))
     const kind = KINDS[piece.type]
     const known = shown.find((one) => one.index === piece.index && one.kind === kind)
     if (piece.type === 'tool_input') return items(toolPiece(piece, known, { run, turn }))
@@ -284,6 +322,12 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
       { type: `${part}-start`, id },
       { type: `${part}-delta`, id, delta: text },
     ])
+  }
+
+  function providerPiece({ index, id, name }: ModelDelta & { type: 'provider_call' }): UiChunk[] {
+    if (shown.some((one) => one.id === id)) return []
+    shown.push({ kind: 'provider', index, id, text: name })
+    return [{ type: 'tool-input-start', toolCallId: id, toolName: name, providerExecuted: true, dynamic: true }]
   }
 
   function toolPiece(
@@ -340,6 +384,9 @@ function visible(content: readonly AssistantBlock[], run: number, turn: number):
     const id = partIdOf(turn, blocks.length)
     if (block.type === 'text' && block.text !== '') blocks.push({ kind: 'text', id, text: block.text })
     if (block.type === 'thinking' && block.thinking !== '') blocks.push({ kind: 'thinking', id, text: block.thinking })
+    if (isProviderBlock(block) && block.part === 'call') {
+      blocks.push({ kind: 'provider', id: block.id, text: '', name: block.name, input: block.input ?? {} })
+    }
     if (block.type === 'tool_use') {
       blocks.push({ kind: 'tool_use', id: callIdOf(run, turn, calls++), text: '', name: block.name, input: block.input })
     }
@@ -347,8 +394,23 @@ function visible(content: readonly AssistantBlock[], run: number, turn: number):
   return blocks
 }
 
-function startsWith(block: Visible | undefined, kind: ShownBlock['kind'], text: string): boolean {
+function startsWith(block: Visible | undefined, kind: ShownBlock['kind'], text: string, id: string): boolean {
+  if (kind === 'provider') return block?.id === id
   return kind === 'tool_use' ? block?.name === text : (block?.text.startsWith(text) ?? false)
+}
+
+function sourceChunk(source: AnswerSource, turn: number, place: number): UiChunk {
+  const sourceId = `${turn}.${place}`
+  const { type, ...about } = source
+  return type === 'url'
+    ? { type: 'source-url', sourceId, ...(about as Omit<AnswerSource & { type: 'url' }, 'type'>) }
+    : { type: 'source-document', sourceId, ...(about as Omit<AnswerSource & { type: 'document' }, 'type'>) }
+}
+
+/** The provider's code of the error. */
+function providerErrorText(output: Json): string {
+  const code = isObject(output) ? (output.error_code ?? output.errorCode) : undefined
+  return typeof code === 'string' ? code : 'The provider reports that the call failed.'
 }
 
 /** The part of a recorded text that is not shown yet. */

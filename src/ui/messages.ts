@@ -93,11 +93,11 @@ function addChunk(message: Draft, chunk: UiChunk): void {
       if (newest) newest.state = 'done'
       return
     case 'tool-input-available': {
-      const { toolCallId, toolName, input, providerExecuted } = chunk
+      const { toolCallId, toolName, input, providerExecuted, dynamic } = chunk
+      const type = dynamic ? { type: 'dynamic-tool', toolName } : { type: `tool-${toolName}` }
       const known = callIn(parts, toolCallId)
       if (known) Object.assign(known, { state: 'input-available', input, output: undefined, errorText: undefined })
-      else
-        parts.push({ type: `tool-${toolName}`, toolCallId, state: 'input-available', input, ...(providerExecuted && { providerExecuted }) })
+      else parts.push({ ...type, toolCallId, state: 'input-available', input, ...(providerExecuted && { providerExecuted }) })
       return
     }
     case 'tool-approval-request': {
@@ -118,6 +118,10 @@ function addChunk(message: Draft, chunk: UiChunk): void {
       return
     case 'tool-output-error':
       update(parts, chunk.toolCallId, { state: 'output-error', output: undefined, errorText: chunk.errorText })
+      return
+    case 'source-url':
+    case 'source-document':
+      parts.push(chunk)
       return
     case 'tool-output-denied':
       update(parts, chunk.toolCallId, { state: 'output-denied' })

@@ -31,13 +31,15 @@ export type UiMessageChunk =
   | { type: 'reasoning-start'; id: string }
   | { type: 'reasoning-delta'; id: string; delta: string }
   | { type: 'reasoning-end'; id: string }
-  | { type: 'tool-input-start'; toolCallId: string; toolName: string; providerExecuted?: boolean }
+  | { type: 'tool-input-start'; toolCallId: string; toolName: string; providerExecuted?: boolean; dynamic?: boolean }
   | { type: 'tool-input-delta'; toolCallId: string; inputTextDelta: string }
-  | { type: 'tool-input-available'; toolCallId: string; toolName: string; input: unknown; providerExecuted?: boolean }
+  | { type: 'tool-input-available'; toolCallId: string; toolName: string; input: unknown; providerExecuted?: boolean; dynamic?: boolean }
   | { type: 'tool-approval-request'; approvalId: string; toolCallId: string; reason?: string }
   | { type: 'tool-output-available'; toolCallId: string; output: unknown }
   | { type: 'tool-output-error'; toolCallId: string; errorText: string }
   | { type: 'tool-output-denied'; toolCallId: string }
+  | { type: 'source-url'; sourceId: string; url: string; title?: string }
+  | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
   | { type: 'error'; errorText: string; code?: string; detail?: string }
   | { type: 'finish'; finishReason?: 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other' }
 
@@ -57,7 +59,10 @@ export type UiPart =
   | { type: 'reasoning'; id?: string; text: string; state?: 'streaming' | 'done' }
   | { type: 'file'; mediaType: string; url: string }
   | { type: 'step-start' }
+  | { type: 'source-url'; sourceId: string; url: string; title?: string }
+  | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
   | UiToolPart
+  | UiProviderToolPart
 
 /** A call of a tool. `providerExecuted`: a worker executes it, not the page. */
 export type UiToolPart = { type: `tool-${string}`; toolCallId: string; providerExecuted?: boolean } & (
@@ -74,6 +79,14 @@ export type UiToolPart = { type: `tool-${string}`; toolCallId: string; providerE
   | { state: 'output-available'; input: unknown; output: unknown; errorText?: never; approval?: UiApproval & { approved: true } }
   | { state: 'output-error'; input: unknown; output?: never; errorText: string; approval?: UiApproval & { approved: true } }
   | { state: 'output-denied'; input: unknown; output?: never; errorText?: never; approval: UiApproval & { approved: false } }
+)
+
+/** A call of a tool that the model's provider runs. */
+export type UiProviderToolPart = { type: 'dynamic-tool'; toolName: string; toolCallId: string; providerExecuted?: boolean } & (
+  | { state: 'input-streaming'; input: unknown; output?: never; errorText?: never }
+  | { state: 'input-available'; input: unknown; output?: never; errorText?: never }
+  | { state: 'output-available'; input: unknown; output: unknown; errorText?: never }
+  | { state: 'output-error'; input: unknown; output?: never; errorText: string }
 )
 
 /** An approval of a call. */

@@ -313,14 +313,14 @@ describe('on the wire', () => {
     expect(response.content.map((block) => block.type === 'tool_use' && block.input)).toEqual([{ id: 'B' }, ''])
   })
 
-  it('the Anthropic adapter leaves out blocks of tools that run at Anthropic, and empty text', async () => {
+  it('the Anthropic adapter leaves out empty text, and returns a block that it does not know by its name only', async () => {
     const foreign = {
       type: 'content_block_start',
       index: 1,
-      content_block: { type: 'server_tool_use', id: 'srv', name: 'web_search', input: {} },
+      content_block: { type: 'mcp_tool_use', id: 'mcp', name: 'find', server_name: 'shop', input: {} },
     }
     server.answer(sse([start(), ...textBlock(0, ''), foreign, { type: 'ping' }, ...textBlock(2, 'ok'), ...end('end_turn')]))
-    expect((await model().generate(asking('hi'), callContext())).content).toEqual([{ type: 'text', text: 'ok' }])
+    expect((await model().generate(asking('hi'), callContext())).content).toEqual([{ type: 'mcp_tool_use' }, { type: 'text', text: 'ok' }])
   })
 
   it('the Anthropic adapter accepts an empty answer', async () => {

@@ -50,6 +50,16 @@ const use = (name: string, what: string): ScriptedAnswer => [
   { type: 'text', text: 'Let me see.' },
   { type: 'tool_use', id: 'toolu_1', name, input: { what } },
 ]
+const PAGE = { type: 'url' as const, url: 'https://example.com/rain', title: 'Rain in Oslo' }
+/** A search that the provider ran. */
+const SEARCHED = {
+  call: { type: 'provider' as const, part: 'call' as const, id: 'srv_1', name: 'web_search', input: { query: 'rain' }, block: { call: 1 } },
+  result: {
+    ...{ type: 'provider' as const, part: 'result' as const, id: 'srv_1', name: 'web_search', sources: [PAGE] },
+    block: { content: [{ title: 'Rain in Oslo', encrypted_content: 'c2VjcmV0' }] },
+  },
+  cited: { type: 'text' as const, text: 'It rains.', sources: [PAGE] },
+}
 const desk = defineAgent({
   name: 'desk',
   instructions: 'Serve.',
@@ -70,6 +80,15 @@ const desk = defineAgent({
         { type: 'thinking', thinking: 'Hm.', signature: 's' },
         { type: 'text', text: `Once ${name} upon a time.` },
       ]
+    }
+    if (what === 'search' || what === 'pause') {
+      if (request.turn > 1) return [SEARCHED.result, SEARCHED.cited]
+      ctx.onDelta({ type: 'text', index: 0, text: 'Let me' })
+      ctx.onDelta({ type: 'provider_call', index: 1, id: 'srv_1', name: 'web_search' })
+      if (what === 'search') ctx.onDelta({ type: 'text', index: 3, text: 'It' })
+      await passing(name, ctx.signal)
+      const content = [{ type: 'text' as const, text: 'Let me see.' }, SEARCHED.call]
+      return what === 'pause' ? { content, stopReason: 'pause_turn' } : [...content, SEARCHED.result, SEARCHED.cited]
     }
     if (what === 'retry' && failures++ === 0) {
       ctx.onDelta({ type: 'text', index: 0, text: 'A void beginning' })
@@ -193,6 +212,30 @@ describe('a chat', () => {
     expect(texts(chat).at(-1)).toBe('assistant: 2: more')
     expect(shown(chat)).toEqual(await recorded(id))
   })
+
+  it.each(['search', 'pause'])(
+    'a chat shows a tool that the provider runs while it runs, and then its result and sources (%s)',
+    async (what) => {
+      const id = newId()
+      const chat = await open(id)
+      const sent = chat.sendMessage({ text: `${what} ${what}` })
+      const part = () => chat.messages.flatMap(({ parts }) => parts).find(({ type }) => type === 'dynamic-tool')
+      await until('the search begins', () => part() !== undefined)
+      expect(part()).toMatchObject({ toolName: 'web_search', toolCallId: 'srv_1', state: 'input-streaming', providerExecuted: true })
+      const late = await open(id)
+      const resumed = late.resumeStream()
+      await until('the other tab sees it', () => late.messages.flatMap(({ parts }) => parts).some(({ type }) => type === 'dynamic-tool'))
+      gateOf(what).open()
+      await Promise.all([sent, resumed])
+      expect(chat.status).toBe('ready')
+      expect(part()).toMatchObject({ state: 'output-available', input: { query: 'rain' }, output: [{ title: 'Rain in Oslo' }] })
+      const { type: _, ...page } = PAGE
+      expect(chat.messages.at(-1)?.parts.at(-1)).toMatchObject({ type: 'source-url', ...page })
+      expect(JSON.stringify(chat.messages)).not.toContain('c2VjcmV0')
+      expect(shown(chat)).toEqual(await recorded(id))
+      expect(shown(late)).toEqual(await recorded(id))
+    },
+  )
 
   it('a chat can be resumed in mid-answer by any number of tabs, and shows each message once', async () => {
     const id = newId()

@@ -16,8 +16,10 @@ export function anthropicProblems(body: Record<string, unknown>): string[] {
   for (const name of ['temperature', 'top_p', 'top_k']) say(name in body && `${name}: Extra inputs are not permitted`)
   say(messages.length === 0 && 'messages: at least one message is required')
   say(messages[0]?.role !== 'user' && 'messages: first message must use the "user" role')
+  const isContinued = (messages.at(-1)?.content as Block[] | undefined)?.some(({ type }) => isServerBlock(type))
   say(
     messages.at(-1)?.role !== 'user' &&
+      !isContinued &&
       'This model does not support assistant message prefill. The conversation must end with a user message.',
   )
   const ids = new Set<unknown>()
@@ -50,6 +52,7 @@ export function anthropicProblems(body: Record<string, unknown>): string[] {
       say(
         role === 'assistant' &&
           !['text', 'thinking', 'redacted_thinking', 'tool_use'].includes(String(block.type)) &&
+          !isServerBlock(block.type) &&
           `${here}: not in an answer`,
       )
       say(role === 'user' && !['text', 'image', 'tool_result'].includes(String(block.type)) && `${here}: not in a message of the user`)
@@ -74,6 +77,7 @@ export function anthropicProblems(body: Record<string, unknown>): string[] {
     }
   }
   say(open.length > 0 && 'the conversation ends in a call without a result')
+  for (const problem of serverToolProblems(messages)) say(problem)
   for (const { data } of images) {
     const side = sideOf(data)
     say(side > 8_000 && 'At least one of the image dimensions exceed max allowed size: 8000 pixels')
@@ -117,6 +121,56 @@ export function anthropicProblems(body: Record<string, unknown>): string[] {
     say(typeOf(text) === undefined && `${here}: Could not process image`)
     say(typeOf(text) !== mediaType && `${here}: Image does not match the provided media type ${String(mediaType)}`)
   }
+}
+
+const SERVER_RESULTS = [
+  'web_search_tool_result',
+  'web_fetch_tool_result',
+  'code_execution_tool_result',
+  'bash_code_execution_tool_result',
+  'text_editor_code_execution_tool_result',
+]
+
+function isServerBlock(type: unknown): boolean {
+  return type === 'server_tool_use' || SERVER_RESULTS.includes(String(type))
+}
+
+/**
+ * Tools that Anthropic runs. A call's result follows in the same answer, or begins the next one if the API waited for results of the client's
+ * tools, sent without anything else. Only a call at the end may lack its result: in an answer that is continued, or beside such tools. A
+ * citation of a search result needs the result.
+ */
+function serverToolProblems(messages: readonly Wire[]): string[] {
+  const problems: string[] = []
+  const urls = new Set<unknown>()
+  let hasDocument = false
+  let open = new Map<unknown, string>()
+  const onlyResults = (at: number) => (messages[at]?.content as Block[] | undefined)?.every(({ type }) => type === 'tool_result') === true
+  for (const [at, { role, content }] of messages.entries()) {
+    const blocks = content as Block[]
+    if (role === 'user') {
+      if (!onlyResults(at) && open.size > 0) problems.push(`messages.${at - 1}: ${[...open.values()].join(', ')} without its result`)
+      if (!onlyResults(at)) open = new Map()
+      continue
+    }
+    const before = new Set(open.keys())
+    for (const [index, block] of blocks.entries()) {
+      const here = `messages.${at}.content.${index}`
+      if (block.type === 'server_tool_use') open.set(block.id, `server_tool_use ${String(block.id)}`)
+      if (SERVER_RESULTS.includes(String(block.type)) && !open.delete(block.tool_use_id)) {
+        problems.push(`${here}: unexpected tool_use_id found in ${String(block.type)}: it must have a server_tool_use block before it`)
+      }
+      if (block.type === 'web_search_tool_result' && Array.isArray(block.content))
+        for (const { url } of block.content as Block[]) urls.add(url)
+      hasDocument ||= block.type === 'web_fetch_tool_result'
+      for (const { type, url } of (block.citations ?? []) as Block[]) {
+        if (type === 'web_search_result_location' ? !urls.has(url) : !hasDocument) problems.push(`${here}: citation without its source`)
+      }
+    }
+    const late = [...before].filter((id) => open.has(id))
+    if (late.length > 0) problems.push(`messages.${at}: ${late.map(String).join(', ')} without its result`)
+  }
+  return problems
 }
 
 /** OpenAI's Responses API. */

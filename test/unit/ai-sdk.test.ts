@@ -127,23 +127,56 @@ describe('the stream of a model of the AI SDK', () => {
     expect(cut.content.map((block) => block.type === 'tool_use' && block.input)).toEqual([{ id: 1 }, ''])
   })
 
-  it('provider-run calls, files, sources, empty text and unknown parts of an AI SDK stream are left out', async () => {
+  it('empty text, empty thinking and parts that are not parts of an AI SDK stream are left out', async () => {
     const parts = [
       null,
       'part',
       { type: 'stream-start', warnings: [] },
-      { type: 'tool-input-start', id: 'w', toolName: 'web_search', providerExecuted: true },
-      { type: 'tool-input-delta', id: 'w', delta: '{}' },
-      call('w', '{}', { toolName: 'web_search', providerExecuted: true }),
-      { type: 'tool-result', toolCallId: 'w', toolName: 'web_search', result: {} },
-      { type: 'source', sourceType: 'url', id: 's', url: 'https://example.com' },
-      { type: 'file', mediaType: 'image/png', data: 'aGk=' },
-      { type: 'quite-new' },
       ...text('0', ''),
       { type: 'reasoning-start', id: 'r' },
       { type: 'text-delta', id: 'never begun', delta: 'ok' },
     ]
     expect((await ask(saying([...parts, finish()]))).content).toEqual([{ type: 'text', text: 'ok' }])
+  })
+
+  it('calls and results of a tool that the provider runs, and sources, are kept as their provider sent them', async () => {
+    const metadata = { house: { itemId: 'ws_1' } }
+    const result = { action: { type: 'search', query: 'rain' }, sources: [{ type: 'url', url: 'https://example.com/a' }] }
+    const parts = [
+      { type: 'tool-input-start', id: 'w', toolName: 'web_search', providerExecuted: true },
+      { type: 'tool-input-delta', id: 'w', delta: '{"query"' },
+      { type: 'tool-input-end', id: 'w' },
+      call('w', '{"query":"rain"}', { toolName: 'web_search', providerExecuted: true, providerMetadata: metadata }),
+      { type: 'tool-result', toolCallId: 'w', toolName: 'web_search', result: {}, preliminary: true },
+      { type: 'tool-result', toolCallId: 'w', toolName: 'web_search', result },
+      { type: 'source', sourceType: 'url', id: 's', url: 'https://example.com/a', title: 'A' },
+      ...text('0', 'It rains.'),
+    ]
+    const call_ = { toolCallId: 'w', toolName: 'web_search' }
+    expect((await ask(saying([...parts, finish()]))).content).toEqual([
+      {
+        ...{ type: 'provider', part: 'call', id: 'w', name: 'web_search', input: { query: 'rain' } },
+        block: { ...call_, input: { query: 'rain' }, providerExecuted: true, providerMetadata: metadata },
+      },
+      {
+        ...{ type: 'provider', part: 'result', id: 'w', name: 'web_search', sources: [{ type: 'url', url: 'https://example.com/a' }] },
+        block: { ...call_, result },
+      },
+      {
+        ...{ type: 'provider', part: 'source', id: 's', name: 'A', sources: [{ type: 'url', url: 'https://example.com/a', title: 'A' }] },
+        block: { sourceType: 'url', id: 's', url: 'https://example.com/a', title: 'A' },
+      },
+      { type: 'text', text: 'It rains.' },
+    ])
+  })
+
+  it.each([
+    [{ type: 'file', mediaType: 'image/png', data: 'aGk=' }, 'file'],
+    [{ type: 'tool-approval-request', approvalId: 'a', toolCallId: 'w' }, 'tool-approval-request'],
+    [{ type: 'custom', kind: 'house.thing' }, 'house.thing'],
+    [{ type: 'quite-new' }, 'quite-new'],
+  ])('a part %j of an AI SDK stream, which pawl does not know, becomes a block that is refused by name', async (part, name) => {
+    expect((await ask(saying([...text('0', 'ok'), part, finish()]))).content).toEqual([{ type: 'text', text: 'ok' }, { type: name }])
   })
 
   it('an AI SDK stream keeps the metadata of all parts of a block, and thinking that has only metadata', async () => {

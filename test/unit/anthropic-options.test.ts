@@ -22,7 +22,7 @@ it.each<[string, unknown, string]>([
     { params: { cache_control: { type: 'ephemeral' } } },
     'params must not contain cache_control while pawl sets its own cache breakpoints',
   ],
-  ['a number for a price', { price: 5 }, '`price` must be an object { input, output, cacheRead?, cacheWrite? }, not 5.'],
+  ['a number for a price', { price: 5 }, '`price` must be an object { input, output, cacheRead?, cacheWrite?, webSearch? }, not 5.'],
 ])('a Claude model is refused with %s', (_, options, message) => {
   const refusal = { code: 'invalid_model', message: expect.stringContaining(`anthropic("claude-x"): ${message}`) }
   expect(() => anthropic('claude-x', options as AnthropicOptions)).toThrow(expect.objectContaining(refusal))

@@ -70,7 +70,34 @@ const answerBlock: fc.Arbitrary<AssistantBlock> = fc
     anyMetadata,
   )
   .map(([block, providerMetadata]) => ({ ...block, ...(providerMetadata && { providerMetadata }) }))
+const anyUrl = fc.constantFrom('https://example.com/a', 'https://example.com/b')
+/** Blocks of tools that Anthropic runs, or another provider, in any order and with few ids, so that some belong together. */
+const providerBlock: fc.Arbitrary<AssistantBlock> = fc
+  .record({
+    id: fc.constantFrom('srv_1', 'srv_2', 'srv_3'),
+    part: fc.constantFrom('call', 'result', 'source'),
+    of: fc.constantFrom('messages', 'ai-sdk', 'lost'),
+    url: anyUrl,
+    tool: fc.constantFrom('web_search', 'web_fetch', 'bash_code_execution'),
+  })
+  .map(({ id, part, of, url, tool }): AssistantBlock => {
+    const about = { type: 'provider' as const, part: part as 'call', id, name: tool }
+    if (of === 'lost') return about
+    if (of === 'ai-sdk')
+      return { ...about, block: part === 'source' ? { url } : { toolCallId: id, toolName: tool, input: {}, result: { url } } }
+    if (part === 'call') return { ...about, input: { url }, block: { type: 'server_tool_use', id, name: tool, input: { url } } }
+    if (part === 'source') return about
+    const content =
+      tool === 'web_search' ? [{ type: 'web_search_result', url, title: 'A', encrypted_content: 'c2VjcmV0' }] : { type: 'x', url }
+    return { ...about, block: { type: `${tool}_tool_result`, tool_use_id: id, content } }
+  })
+const citedBlock: fc.Arbitrary<AssistantBlock> = fc
+  .record({ url: anyUrl, type: fc.constantFrom('web_search_result_location', 'char_location') })
+  .map(({ url, type }) => ({ type: 'text', text: 'It rains.', providerMetadata: { citations: [{ type, url, encrypted_index: 'aQ==' }] } }))
 const anyMessage: fc.Arbitrary<Message> = fc.oneof(
+  fc
+    .array(fc.oneof(providerBlock, providerBlock, citedBlock, answerBlock), { maxLength: 5 })
+    .map((content): Message => ({ role: 'assistant', content })),
   fc.array(answerBlock, { maxLength: 4 }).map((content): Message => ({ role: 'assistant', content })),
   anyText.map((content): Message => ({ role: 'user', content })),
   fc.array(fc.oneof(userBlock, resultBlock), { maxLength: 4 }).map((content): Message => ({ role: 'user', content })),

@@ -10,7 +10,7 @@ import { here } from '../here.ts'
 import { type Follower, type FollowOptions, followRuns } from './follow.ts'
 import { type LiveAnswer, liveAnswer } from './live-answer.ts'
 import { decideInChat, type DecisionCommand, linesOfWaiting } from './decisions.ts'
-import { lastSeqOf, linesOfEvent, linesOfMessages, linesOfState, note, problem, uncut } from './lines.ts'
+import { lastSeqOf, linesOfEvent, linesOfMessages, linesOfState, note, problem, providerLines, sourceLines, uncut } from './lines.ts'
 import { openScreen, type Screen } from './screen.ts'
 import { paint } from '../terminal.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
@@ -200,7 +200,8 @@ function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: num
       if (event.type === 'approval_decided' || event.type === 'answer_received') decided.add(event.callId)
       if (event.type !== 'model_completed') return screen.print(linesOfEvent(event, speakers))
       screen.live('')
-      screen.print(answer.complete(textOf(event.content)) ?? linesOfEvent(event, speakers))
+      const rows = answer.complete(textOf(event.content))
+      screen.print(rows ? [...rows, ...providerLines(event.content), ...sourceLines(event.content)] : linesOfEvent(event, speakers))
     },
     ...(screen.interactive && { onLive: (item) => showLive(screen, answer, item) }),
     onSilence: (isSilent) => void printWait(talk, session, isSilent),

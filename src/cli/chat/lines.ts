@@ -1,5 +1,6 @@
 // A session's events and messages as lines for a terminal.
-import { type ContentBlock, textOf } from '../../session/content.ts'
+import { type AssistantBlock, type ContentBlock, textOf } from '../../session/content.ts'
+import { isProviderBlock, sourcesOf, sourceText, textOfProviderBlock } from '../../session/provider-blocks.ts'
 import type { EventOf, RefusedContent, SessionEvent } from '../../session/events.ts'
 import type { ResultContent } from '../../session/call-facts.ts'
 import type { Json } from '../../session/json.ts'
@@ -40,7 +41,7 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
     case 'content_replaced':
       return [problem(`the provider refused ${namesOf(event.content)}, so the model sees a note instead: ${event.reason}`)]
     case 'model_completed':
-      return agentLines(speakers.agent, textOf(event.content))
+      return answerLines(speakers.agent, event.content)
     case 'tool_issued':
       return [callLine(event.tool, event.input)]
     case 'tool_attempt_failed':
@@ -113,7 +114,7 @@ export function linesOfMessages(rows: readonly MessageRow[], agent: string): str
   const tools = new Map<string, string>()
   return rows.flatMap((row) => {
     if (row.kind === 'user') return userLines(row.content)
-    if (row.kind === 'assistant') return [...agentLines(agent, textOf(row.content)), ...callLines(row.content, tools)]
+    if (row.kind === 'assistant') return [...answerLines(agent, answerOf(row.content)), ...callLines(row.content, tools)]
     return resultLines(row.content, tools)
   })
 }
@@ -204,6 +205,29 @@ function userLines(content: string | readonly ContentBlock[]): string[] {
 
 function agentLines(agent: string, text: string): string[] {
   return text.trim() === '' ? [] : [`${speakerOf(agent)} ${printable(text)}`]
+}
+
+/** What the provider's tools did, the text, and what it cites. */
+function answerLines(agent: string, content: readonly AssistantBlock[]): string[] {
+  return [...providerLines(content), ...agentLines(agent, textOf(content)), ...sourceLines(content)]
+}
+
+/** What the provider's tools did. */
+export function providerLines(content: readonly AssistantBlock[]): string[] {
+  return content.flatMap((block) => {
+    if (!isProviderBlock(block) || block.part === 'source') return []
+    const isCall = block.part === 'call'
+    return [paint(isCall ? 'yellow' : 'dim', indented(`  ${isCall ? '⇢' : '⇠'} ${textOfProviderBlock(block)}`))]
+  })
+}
+
+/** What an answer cites. */
+export function sourceLines(content: readonly AssistantBlock[]): string[] {
+  return sourcesOf(content).map((source, index) => paint('dim', indented(`  [${index + 1}] ${sourceText(source)}`)))
+}
+
+function answerOf(content: MessageRow['content']): AssistantBlock[] {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : (content as AssistantBlock[])
 }
 
 function speakerOf(agent: string): string {

@@ -4,6 +4,7 @@ import { effectText } from '../../session/built-in-tools/reserved.ts'
 import type { ToolCallStatus } from '../../session/call-facts.ts'
 import { textOf } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
+import { textOfProviderBlock } from '../../session/provider-blocks.ts'
 import type { SessionStatus } from '../../session/events.ts'
 import type { PendingKind } from '../../store/listed.ts'
 import { CliError } from '../errors.ts'
@@ -95,6 +96,8 @@ function whatOf({ content }: MessageRow): string {
         return `→ ${block.name} ${JSON.stringify(block.input)}`
       case 'tool_result':
         return `${block.is_error ? '✗' : '←'} ${textOf(block.content)}`
+      case 'provider':
+        return block.part === 'source' ? `[${block.name}]` : `${block.part === 'call' ? '⇢' : '⇠'} ${textOfProviderBlock(block)}`
       default:
         return `[${block.type}]`
     }

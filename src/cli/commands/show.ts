@@ -136,6 +136,7 @@ function linesOf(
   wide: boolean | undefined,
 ): string[] {
   const { usage } = session
+  const searches = usage.web_search_requests ? `, ${counted(usage.web_search_requests, 'web search', 'web searches')}` : ''
   const figures: [name: string, value: string | null, max?: number][] = [
     ['session', session.sessionId],
     ['agent', session.agent],
@@ -145,7 +146,7 @@ function linesOf(
     ['forked', session.parent && `from ${session.parent}, after its event ${session.forkedSeq}`],
     ['runs', `${session.run}, turns ${session.turns}, events ${session.flushedSeq}`],
     ['model', session.model],
-    ['tokens', `${usage.input_tokens} in, ${usage.output_tokens} out, ${dollarsOf(session.usd) ?? 'price unknown'}`],
+    ['tokens', `${usage.input_tokens} in, ${usage.output_tokens} out${searches}, ${dollarsOf(session.usd) ?? 'price unknown'}`],
     ['created', timeOf(session.createdAt)],
     ['updated', `${timeOf(session.updatedAt)}, stored ${timeOf(session.flushedAt)}`],
     ['pruned', session.prunedAt && `${timeOf(session.prunedAt)}. ${archiveText(session.sessionId)}`, COMMAND_SHOWN],

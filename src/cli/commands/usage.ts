@@ -40,6 +40,7 @@ const columnsBy = (by: UsageBy): Column<UsageSum>[] => [
   { name: 'output', of: (row) => row.usage.output_tokens, right: true },
   { name: 'cache write', of: (row) => row.usage.cache_creation_input_tokens, right: true, optional: true },
   { name: 'cache read', of: (row) => row.usage.cache_read_input_tokens, right: true, optional: true },
+  { name: 'searches', of: (row) => row.usage.web_search_requests ?? 0, right: true, optional: true },
   { name: 'usd', of: (row) => dollarsOf(row.usd), right: true },
   { name: 'without price', of: (row) => row.unpriced },
 ]

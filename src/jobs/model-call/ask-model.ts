@@ -4,8 +4,10 @@ import type { Fallback } from '../../session/attempts.ts'
 import type { Agent } from '../../agent/agent.ts'
 import { isModelError } from '../../agent/errors.ts'
 import type { Model, ModelRequest, ModelResponse } from '../../agent/model.ts'
+import { toolsRunBy } from '../../agent/provider-tool.ts'
 import { nextDelayMs } from '../../agent/retry.ts'
 import type { AgentContext } from '../../agent/tool.ts'
+import type { AssistantBlock } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
 import { PawlError } from '../../session/errors.ts'
 import { isEmptyDelta, type ModelDelta, soundDelta } from '../../session/watching/deltas.ts'
@@ -20,6 +22,7 @@ import { type BudgetedCall, type CallBudget, NotAfforded, reserveFor } from './c
 import type { AttemptSoFar, ModelAnswer, TimedRequest } from '../../calls/jobs.ts'
 import { AttemptLost } from '../../calls/errors.ts'
 import type { GateSlot } from '../../calls/reads.ts'
+import type { StoredAnswer } from './provider-blocks.ts'
 import { gateOf, noteRefusal, type RateGate, waitAtGate } from './rate-gate.ts'
 import { isOutage } from './outages.ts'
 import { readableBy, withProvider } from './thinking.ts'
@@ -62,6 +65,8 @@ export interface RequestOfAttempt {
   check?(model: Model): void
   /** The agent's budget, if it has one: the call is made only if the budget covers it. */
   budget: CallBudget | undefined
+  /** Puts the large blocks of a provider into the side store. Default: they stay in the answer. */
+  store?(content: AssistantBlock[]): Promise<StoredAnswer>
   /** Receives the pieces of the answer. Default: they are dropped. */
   onDelta?(piece: ModelDelta): void
   /** The model is about to be asked. */
@@ -72,7 +77,7 @@ export interface RequestOfAttempt {
 /** The checked answer of the model to call now. @throws errors that `afterFailure` handles. */
 export async function askModel(
   agent: AsksModel,
-  { request, attempt, ctx, signal, gates, check, budget, onDelta, onBegin, onEnd }: RequestOfAttempt,
+  { request, attempt, ctx, signal, gates, check, budget, store, onDelta, onBegin, onEnd }: RequestOfAttempt,
 ): Promise<ModelAnswer> {
   let name: string | undefined
   let provider: string | undefined
@@ -88,7 +93,7 @@ export async function askModel(
     name = modelName(model.name) ?? 'unknown'
     provider = modelName(model.provider)
     const reader = provider ?? name
-    const readable = { ...request, messages: readableBy(reader, request.messages) }
+    const readable = requestFor(model, reader, request)
     // If the server is unavailable, the call must not wait past the run's deadline.
     call = budget && (await unlessAborted(signal, reserveFor(model, readable, budget)))
     signal.throwIfAborted()
@@ -116,12 +121,20 @@ export async function askModel(
     if (wasShut) gates.accepted(gate)
     const { notes, content, ...answered } = checkResponse(response, model)
     for (const note of notes) ctx.log.warn({ agent: agent.name }, note)
-    return { ...answered, ...call?.recorded(answered, response), ...defined({ provider }), content: withProvider(reader, content) }
+    const own = withProvider(reader, content)
+    const stored = store ? await store(own) : { content: own }
+    return { ...answered, ...call?.recorded(answered, response), ...defined({ provider }), ...stored }
   } catch (error) {
     if (isBeforeModel(error) || (error instanceof AttemptLost && !call)) throw error
     if (gate !== undefined) noteRefusal(gates, gate, agent.retry, error)
     throw new ModelFailure(error, defined({ model: name, provider, spent: call?.lost(error, response) }))
   }
+}
+
+/** What one model gets: what it can read, and the tools that its provider runs. */
+function requestFor(model: Model, reader: string, { providerTools = [], ...request }: ModelRequest): ModelRequest {
+  const own = toolsRunBy(model, providerTools)
+  return { ...request, messages: readableBy(reader, request.messages), ...(own.length > 0 && { providerTools: own }) }
 }
 
 const NO_DELTA =

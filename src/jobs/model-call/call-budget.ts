@@ -1,8 +1,10 @@
 // The budget of a model call: before sending the request, it reserves the most that the request can cost; afterwards, it counts the actual
 // cost.
 import type { Agent } from '../../agent/agent.ts'
-import { noPrice, priceOfModel } from '../../agent/budget.ts'
+import { noPrice, noSearchPrice, priceOfModel } from '../../agent/budget.ts'
 import { isModelError } from '../../agent/errors.ts'
+import { isWebSearch } from '../../agent/provider-tool.ts'
+import { defined } from '../../session/defined.ts'
 import type { Model, ModelRequest, ModelResponse } from '../../agent/model.ts'
 import { type ModelDelta, textOfDelta } from '../../session/watching/deltas.ts'
 import { type BudgetLine, budgetLines, lineAfter } from '../../session/spending/budget.ts'
@@ -64,6 +66,8 @@ const DEFAULT_MAX_TOKENS = 8_192
 const MIN_ANSWER_TOKENS = 1_024
 /** Tokens that providers add to a request with tools. */
 const TOOLS_TOKENS = 512
+/** Tokens of a provider's description of a tool that it runs. */
+const PROVIDER_TOOL_TOKENS = 5_000
 /** Tokens that providers may add around the messages of a turn. */
 const TURN_TOKENS = 100
 /** More than any provider counts for one image. */
@@ -114,6 +118,8 @@ export interface BudgetedCall {
 export async function reserveFor(model: Model, request: ModelRequest, budget: CallBudget): Promise<BudgetedCall> {
   const price = priceOfModel(model, Date.now())
   if (budget.usdLimit && !price) throw new NotAfforded('unpriced_model', noPrice(String(model.name), budget.usdLimit))
+  if (budget.usdLimit && price?.webSearch === undefined && request.providerTools?.some(isWebSearch))
+    throw new NotAfforded('unpriced_model', noSearchPrice(String(model.name), budget.usdLimit))
   const size = sizeOf(model, request, budget, price)
   const reservation = reserve(size, leftOf(budget.lines))
   if (!reservation) throw exhausted(size, budget.lines)
@@ -171,8 +177,9 @@ function ratesOf(price: ModelPrice | Price | undefined, usage: Usage): ModelPric
 }
 
 function rounded(usage: Usage): Usage {
-  const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
+  const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, web_search_requests } = usage
   return {
+    ...defined({ web_search_requests }),
     input_tokens: Math.round(input_tokens ?? 0),
     output_tokens: Math.round(output_tokens ?? 0),
     cache_creation_input_tokens: Math.round(cache_creation_input_tokens ?? 0),
@@ -184,7 +191,19 @@ function sizeOf(model: Model, request: ModelRequest, { known }: CallBudget, pric
   const inputTokens = Math.min(maxTokensOf(request), known ? knownTokens(model, known) : Number.POSITIVE_INFINITY)
   const maxOutput = request.maxTokens ?? model.maxTokens ?? DEFAULT_MAX_TOKENS
   const minOutput = (model.thinkingTokens ?? 0) + MIN_ANSWER_TOKENS
-  return { inputTokens, maxOutput, minOutput, ...worstRates(ratesUpTo(price, inputTokens)) }
+  const searchUsd = ((price?.webSearch ?? 0) * searchesIn(request)) / 1_000
+  return { inputTokens, maxOutput, minOutput, ...worstRates(ratesUpTo(price, inputTokens)), ...(searchUsd > 0 && { searchUsd }) }
+}
+
+/** The most web searches that a call is expected to make, if its tool does not limit them. */
+const SEARCHES = 10
+
+function searchesIn({ providerTools = [] }: ModelRequest): number {
+  const limits = providerTools.filter(isWebSearch).map(({ definition: { max_uses, args } }) => {
+    const limit = max_uses ?? (args as { maxUses?: unknown } | undefined)?.maxUses
+    return typeof limit === 'number' ? limit : SEARCHES
+  })
+  return limits.reduce((sum, limit) => sum + limit, 0)
 }
 
 /** The prices that may apply to a request of at most `inputTokens`. */
@@ -194,8 +213,9 @@ function ratesUpTo(price: ModelPrice | Price | undefined, inputTokens: number): 
 }
 
 /** A token has at least one byte. */
-function maxTokensOf({ system, messages, tools }: ModelRequest): number {
-  return jsonBytes(system) + bytesOf(messages) + (tools.length > 0 ? jsonBytes(tools) + TOOLS_TOKENS : 0)
+function maxTokensOf({ system, messages, tools, providerTools = [] }: ModelRequest): number {
+  const own = providerTools.length * PROVIDER_TOOL_TOKENS + (tools.length > 0 ? jsonBytes(tools) + TOOLS_TOKENS : 0)
+  return jsonBytes(system) + bytesOf(messages) + own
 }
 
 /** Models count different numbers of tokens for the same text. */

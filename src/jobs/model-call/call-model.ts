@@ -4,6 +4,7 @@ import type { CallModelInput, CallModelResult, Ride } from '../../calls/activiti
 import type { Agent } from '../../agent/agent.ts'
 import { builtInTools } from '../../agent/built-in-tools.ts'
 import type { ModelRequest, ToolDefinition } from '../../agent/model.ts'
+import { definitionOf } from '../../agent/provider-tool.ts'
 import type { AgentContext } from '../../agent/tool.ts'
 import { type HookOutcome, type HookRun, saidBy } from '../../session/hooks/hooks.ts'
 import { jsonBytes, type JsonObject } from '../../session/json.ts'
@@ -26,6 +27,7 @@ import type { Job, JobNeeds } from '../needs.ts'
 import { type Prompt, renderPrompt, withActiveTools, withVolatile } from './prompt.ts'
 import { hookRoom, type HookRunner } from '../run-hooks.ts'
 import { pastOfCall, resolveCall } from '../tool-call/resolve.ts'
+import { storedAnswer } from './provider-blocks.ts'
 import { askWithoutRefused } from './refused-content.ts'
 import { CompactionDue, sizing } from './request-size.ts'
 import { mayRideWithEffect, rideWithEffect } from './riding-effect.ts'
@@ -97,7 +99,7 @@ async function answer(needs: JobNeeds, declared: Agent, input: ModelCall, job: J
       hooks: _,
       activeTools,
       ...answered
-    } = job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, gates: needs.gates, worker: needs.worker, hooks: before.runs }))
+    } = job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, needs, hooks: before.runs }))
     if (isBudgeted) paid = costOfAnswer(answered)
     const active = withActiveTools(agent, activeTools)
     const { requested, runs } = await resolveCalls(active, answered, input, view, runner, needs.earlierKeys)
@@ -131,7 +133,8 @@ async function answer(needs: JobNeeds, declared: Agent, input: ModelCall, job: J
   }
 }
 
-interface AskContext extends Pick<JobNeeds, 'gates' | 'worker'> {
+interface AskContext {
+  needs: Pick<JobNeeds, 'gates' | 'worker' | 'values'>
   job: Job
   ctx: AgentContext
   signal: AbortSignal
@@ -139,7 +142,8 @@ interface AskContext extends Pick<JobNeeds, 'gates' | 'worker'> {
   hooks: HookOutcome[]
 }
 
-async function newAnswer(agent: Agent, view: FoldedSession, { job, ctx, signal, gates, worker, hooks }: AskContext): Promise<ModelAnswer> {
+async function newAnswer(agent: Agent, view: FoldedSession, { job, ctx, signal, needs, hooks }: AskContext): Promise<ModelAnswer> {
+  const { gates, worker, values } = needs
   const prompt = await renderPrompt(agent, view, ctx)
   const active = withActiveTools(agent, prompt.activeTools)
   const transcript = withAnswers(view.transcript, hooks)
@@ -154,6 +158,7 @@ async function newAnswer(agent: Agent, view: FoldedSession, { job, ctx, signal, 
       ctx,
       signal,
       gates,
+      store: (content) => storedAnswer(content, { values, sessionId: job.sessionId, executionId: job.executionId, signal }),
       check: size.check,
       budget: budget && continuing(budget, view, request, prompt),
       onDelta: (piece) => job.link.delta(piece),
@@ -179,6 +184,7 @@ function requestOf(agent: Agent, transcript: FoldedSession['transcript'], { syst
     system,
     ...withVolatile(messagesFor(transcript), volatile, systemTextsOf(transcript)),
     tools: toolsOf(agent),
+    ...(agent.providerTools.length > 0 && { providerTools: agent.providerTools.map(definitionOf) }),
     sessionId,
     run,
     turn,

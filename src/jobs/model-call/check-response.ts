@@ -4,7 +4,8 @@ import { ModelError } from '../../agent/errors.ts'
 import type { Model, ModelResponse } from '../../agent/model.ts'
 import { type ModelPrice, modelPrice } from '../../session/spending/model-price.ts'
 import { defined } from '../../session/defined.ts'
-import { type AssistantBlock, NO_USAGE, type StopReason, type Usage } from '../../session/content.ts'
+import { type AssistantBlock, NO_USAGE, type ProviderBlock, type AnswerSource, type StopReason, type Usage } from '../../session/content.ts'
+import { blocksIn, withoutBlocks } from '../../session/provider-blocks.ts'
 import { isObject, isTooDeep, jsonBytes, MAX_DEPTH } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
 import { MAX_CALLS } from '../../session/fold/snapshot.ts'
@@ -29,6 +30,8 @@ export interface CheckedResponse {
  * server's limit is 2 MB.
  */
 export const MAX_ANSWER_BYTES = 1_000_000
+/** The own blocks of a provider become a blob if they are large. */
+const MAX_PROVIDER_BYTES = 50_000_000
 /** More tokens than any call can use. */
 const MAX_TOKENS = 1e12
 const MAX_NAME = 200
@@ -55,17 +58,19 @@ export function checkResponse(response: ModelResponse, { name, price }: Pick<Mod
   if (!Array.isArray(response?.content)) throw unusable('content is not a list of blocks')
   const given = plainBlocks(response.content)
   for (const block of given) {
+    if (!isKnown(block)) throw unknownBlock(String(block?.type))
     if (!isSound(block)) throw unusable(`a block of type ${JSON.stringify(block?.type)} is malformed`)
     if (block.type === 'tool_use') block.input ??= {}
     if (!isObject(block.providerMetadata)) delete block.providerMetadata
+    checkSources(block)
   }
   const { stopReason } = response
   if (!STOP_REASONS.includes(stopReason)) throw unusable(`the stop reason is ${JSON.stringify(stopReason)}`)
   if (stopReason === 'tool_use' && !given.some(({ type }) => type === 'tool_use')) throw callsMissing()
   const content = stopReason === 'refusal' ? given.filter(({ type }) => type !== 'tool_use') : given
   if (stopReason === 'model_context_window_exceeded' && !content.some(saysSomething)) throw noRoom()
-  const bytes = jsonBytes(content)
-  if (bytes > MAX_ANSWER_BYTES) throw unusable(`it has ${numberText(bytes)} bytes, and the limit is ${numberText(MAX_ANSWER_BYTES)}`)
+  refuseLarge(jsonBytes(withoutBlocks(content)), MAX_ANSWER_BYTES, 'it has')
+  refuseLarge(jsonBytes(blocksIn(content)), MAX_PROVIDER_BYTES, 'what its provider’s tools returned has')
   const calls = content.filter(({ type }) => type === 'tool_use').length
   if (calls > MAX_CALLS) throw unusable(`it requests ${calls} calls, and the limit is ${MAX_CALLS}`)
   const notes: string[] = []
@@ -107,7 +112,7 @@ export function cutCall({ content, stopReason }: Pick<CheckedResponse, 'content'
 }
 
 function saysSomething(block: AssistantBlock): boolean {
-  return block.type === 'tool_use' || (block.type === 'text' && block.text.trim() !== '')
+  return block.type === 'tool_use' || block.type === 'provider' || (block.type === 'text' && block.text.trim() !== '')
 }
 
 function noRoom(): ModelError {
@@ -125,6 +130,42 @@ function unusable(what: string): ModelError {
   })
 }
 
+function refuseLarge(bytes: number, limit: number, what: string): void {
+  if (bytes > limit) throw unusable(`${what} ${numberText(bytes)} bytes, and the limit is ${numberText(limit)}`)
+}
+
+/** Nothing of an answer is dropped in silence: what pawl cannot send back would change the conversation. */
+function unknownBlock(type: string): ModelError {
+  return new ModelError(
+    'unknown_block',
+    `The model’s answer has a block of type ${JSON.stringify(beginningOf(type, MAX_NAME))}, which pawl does not know, so it cannot be recorded and sent back. Turn off what makes the provider send it (a tool, a parameter), or update pawl.`,
+    { retryable: false, fallback: true },
+  )
+}
+
+const KNOWN: readonly unknown[] = ['text', 'thinking', 'redacted_thinking', 'tool_use', 'provider'] satisfies AssistantBlock['type'][]
+
+function isKnown(block: AssistantBlock | null): boolean {
+  return typeof block?.type !== 'string' || KNOWN.includes(block.type)
+}
+
+/** Sources are only shown, so those that cannot be shown are left out. */
+function checkSources(block: AssistantBlock): void {
+  if (!('sources' in block)) return
+  const sources = Array.isArray(block.sources) ? block.sources.filter(isSource) : []
+  if (sources.length > 0) block.sources = sources
+  else delete block.sources
+}
+
+function isSource(given: unknown): given is AnswerSource {
+  const { type, url, title, mediaType } = (given ?? {}) as Record<string, unknown>
+  const isTitled = typeof title === 'string'
+  if (type === 'url') return typeof url === 'string' && /^https?:\/\//.test(url) && (title === undefined || isTitled)
+  return type === 'document' && isTitled && typeof mediaType === 'string'
+}
+
+const PARTS: readonly unknown[] = ['call', 'result', 'source'] satisfies ProviderBlock['part'][]
+
 function isSound(block: AssistantBlock | null): boolean {
   switch (block?.type) {
     case 'text':
@@ -135,6 +176,8 @@ function isSound(block: AssistantBlock | null): boolean {
       return typeof block.data === 'string'
     case 'tool_use':
       return typeof block.name === 'string'
+    case 'provider':
+      return PARTS.includes(block.part) && typeof block.name === 'string' && typeof block.id === 'string' && isObject(block.block)
     default:
       return false
   }
@@ -171,10 +214,10 @@ export function isUsage(given: unknown): given is Usage {
 
 /** Adapters may estimate fractions, which are rounded; missing counts are 0. */
 function usageOf({ usage }: ModelResponse, model: string, notes: string[]): Usage {
-  const counted = { ...NO_USAGE }
-  for (const kind of Object.keys(counted) as (keyof Usage)[]) {
+  const counted: Usage = { ...NO_USAGE }
+  for (const kind of [...(Object.keys(counted) as (keyof Usage)[]), 'web_search_requests' as const]) {
     const tokens: unknown = usage?.[kind]
-    if (tokens == null) continue
+    if (tokens == null || (kind === 'web_search_requests' && tokens === 0)) continue
     if (typeof tokens === 'number' && tokens >= 0 && tokens <= MAX_TOKENS) counted[kind] = Math.round(tokens)
     else
       notes.push(`The Model "${model}" reports ${previewOf(tokens)} as ${kind}, which is impossible. 0 is recorded instead. Fix its usage.`)

@@ -57,27 +57,32 @@ export async function activeToolsNow(
 }
 
 /** The selected tools in the order of their declaration, so that equal selections are equal requests. */
-function namesOf({ name: agent, tools, sources }: Agent, selected: unknown): string[] {
+function namesOf({ name: agent, tools, sources, providerTools }: Agent, selected: unknown): string[] {
   if (!Array.isArray(selected)) {
     throw new TypeError(
       `activeTools of agent "${agent}" returned ${selected === null ? 'null' : `a value of type ${typeof selected}`}: return a list of names.`,
     )
   }
   // A tool of a server that cannot be read is not there now.
-  const mayExist = (name: string): boolean => tools.has(name) || sources.some((source) => source.owns(name))
+  const own = [...new Set([...tools.keys(), ...providerTools.map(({ name }) => name)])]
+  const mayExist = (name: string): boolean => own.includes(name) || sources.some((source) => source.owns(name))
   const unknown: unknown = selected.find((name) => typeof name !== 'string' || !mayExist(name))
   if (unknown !== undefined) {
     throw new TypeError(
-      `activeTools of agent "${agent}" returned ${JSON.stringify(unknown)}, but its tools are: ${[...tools.keys()].join(', ') || 'none'}.`,
+      `activeTools of agent "${agent}" returned ${JSON.stringify(unknown)}, but its tools are: ${own.join(', ') || 'none'}.`,
     )
   }
-  return [...tools.keys()].filter((name) => selected.includes(name))
+  return own.filter((name) => selected.includes(name))
 }
 
 /** The agent as one model call sees it: with the active tools only. */
 export function withActiveTools(agent: Agent, activeTools: readonly string[] | undefined): Agent {
   if (!activeTools) return agent
-  return { ...agent, tools: new Map([...agent.tools].filter(([name]) => activeTools.includes(name))) }
+  return {
+    ...agent,
+    tools: new Map([...agent.tools].filter(([name]) => activeTools.includes(name))),
+    providerTools: agent.providerTools.filter(({ name }) => activeTools.includes(name)),
+  }
 }
 
 /** The sections are in a user message, but the user did not write them. */

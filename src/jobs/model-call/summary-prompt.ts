@@ -1,5 +1,6 @@
 // The request to a model that summarises a part of a conversation: the instruction, and the part as text.
 import type { ContentBlock, Message } from '../../session/content.ts'
+import { textOfProviderBlock } from '../../session/provider-blocks.ts'
 import { bytesOfText, cutMiddle } from '../../session/transcript/measure.ts'
 
 /** The instructions. The model that continues the conversation reads the summary. */
@@ -48,6 +49,10 @@ function rendered(messages: readonly Message[], limit: number): string {
       case 'tool_result': {
         const said = typeof block.content === 'string' ? cut(block.content) : block.content.map(textOf).join('\n')
         return `[${block.is_error ? 'error' : 'result'} of ${block.tool_use_id}, ${tools.get(block.tool_use_id) ?? 'a tool'}:\n${said}]`
+      }
+      case 'provider': {
+        const said = textOfProviderBlock(block)
+        return said === '' ? '' : `[the provider's ${block.part === 'call' ? 'call' : 'result'}: ${cut(said)}]`
       }
       // The model's own thinking is not part of the conversation.
       case 'thinking':

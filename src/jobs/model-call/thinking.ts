@@ -1,5 +1,6 @@
-// Which thinking and metadata are sent back to a model: providers sign or encrypt them, and refuse those that another provider has signed.
+// Which thinking, metadata and blocks of providers' tools are sent back to a model: providers sign or encrypt them, and refuse those that another provider has signed.
 import { type AssistantBlock, isThinking, type Message } from '../../session/content.ts'
+import { isProviderBlock, noteOnProviderBlock } from '../../session/provider-blocks.ts'
 import { modelName } from './check-response.ts'
 
 /** The answer's blocks. Adds the provider's name to each block that only a provider can read and that does not name one. */
@@ -16,6 +17,7 @@ export function readableBy(provider: string, messages: readonly Message[]): Mess
     const content = message.content.flatMap((block) => {
       if (!isForeign(block)) return [block]
       if (isThinking(block)) return []
+      if (isProviderBlock(block)) return noteOnProviderBlock(block)
       const { provider: _, providerMetadata: __, ...rest } = block
       return [rest]
     })
@@ -24,5 +26,5 @@ export function readableBy(provider: string, messages: readonly Message[]): Mess
 }
 
 function isProviderSpecific(block: AssistantBlock): boolean {
-  return isThinking(block) || block.providerMetadata !== undefined
+  return isThinking(block) || isProviderBlock(block) || block.providerMetadata !== undefined
 }

@@ -313,11 +313,16 @@ export function listPrice(model: string, at: number): Price | undefined {
   const name = model.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, '')
   const entries = PRICES.filter((price) => price.model === name)
   // A call dated before the first entry comes from a wrong clock, so that entry's price applies.
-  return entries.findLast(({ since }) => since <= day) ?? entries[0]
+  const price = entries.findLast(({ since }) => since <= day) ?? entries[0]
+  return price && CLAUDE.test(name) ? { webSearch: CLAUDE_SEARCHES, ...price } : price
 }
+
+const CLAUDE = /^claude-/
+/** Anthropic's price of a thousand web searches, the same for every model since the tool exists. */
+const CLAUDE_SEARCHES = 10
 
 /** The rates for a call with this many tokens in its prompt, cached or not. */
 export function ratesFor(price: Price, prompt: number): ModelPrice {
   const { input, output, cacheRead, cacheWrite } = price.above && prompt > price.above.tokens ? price.above : price
-  return { input, output, cacheRead, ...defined({ cacheWrite }) }
+  return { input, output, cacheRead, ...defined({ cacheWrite, webSearch: price.webSearch }) }
 }

@@ -8,7 +8,7 @@ export interface Reservation {
   inputTokens: number
   /** The most output tokens: its `max_tokens`. */
   outputTokens: number
-  /** The cost of that input in US dollars; 0 without a price. */
+  /** The cost of that input in US dollars, and of the web searches that the provider may run; 0 without a price. */
   inputUsd: number
   /** The cost of that output in US dollars; 0 without a price. */
   outputUsd: number
@@ -26,6 +26,8 @@ export interface CallSize {
   inputRate: number
   /** The highest rate of its output, in US dollars per million tokens. */
   outputRate: number
+  /** The cost of the web searches that it may make, in US dollars. Default 0. */
+  searchUsd?: number
 }
 
 /** What a budget leaves for a call; an absent member means no limit. */
@@ -44,8 +46,9 @@ export function worstRates(prices: readonly ModelPrice[]): Pick<CallSize, 'input
 }
 
 /** The reservation with this many output tokens. */
-export function reservationFor({ inputTokens, inputRate, outputRate }: CallSize, outputTokens: number): Reservation {
-  return { inputTokens, outputTokens, inputUsd: usdAt(inputRate, inputTokens), outputUsd: usdAt(outputRate, outputTokens) }
+export function reservationFor({ inputTokens, inputRate, outputRate, searchUsd = 0 }: CallSize, outputTokens: number): Reservation {
+  const inputUsd = exactUsd(usdAt(inputRate, inputTokens) + searchUsd)
+  return { inputTokens, outputTokens, inputUsd, outputUsd: usdAt(outputRate, outputTokens) }
 }
 
 /** Reserves what the budget affords; undefined if that is less than the call needs. */
@@ -55,7 +58,7 @@ export function reserve(call: CallSize, left: BudgetRest): Reservation | undefin
   if (!fits(reservationFor(call, minTokens), left)) return undefined
   let outputTokens = Math.min(maxOutput, Math.floor((left.tokens ?? Number.POSITIVE_INFINITY) - inputTokens))
   if (left.usd !== undefined && outputRate > 0) {
-    const forOutput = left.usd - usdAt(call.inputRate, inputTokens)
+    const forOutput = left.usd - usdAt(call.inputRate, inputTokens) - (call.searchUsd ?? 0)
     outputTokens = Math.min(outputTokens, Math.floor((forOutput * 1_000_000) / outputRate))
   }
   // Sums of dollars are rounded, so the budget may afford a token or two less.

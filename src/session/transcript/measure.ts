@@ -30,6 +30,8 @@ function bytesOfBlock(block: ContentBlock): number {
       return bytesOfText(`${block.thinking}${block.signature}`)
     case 'redacted_thinking':
       return block.data.length
+    case 'provider':
+      return block.block ? bytesOfText(JSON.stringify(block.block)) : 0
     case 'tool_use':
       return bytesOfText(block.name) + bytesOfText(JSON.stringify(block.input))
     case 'tool_result':

@@ -8,6 +8,8 @@ export type ModelDelta =
   | { type: 'thinking'; index: number; thinking: string }
   /** Arguments of a tool call, as JSON text. `name`: the tool's name, in the first piece of the block, if the Model knows it by then. */
   | { type: 'tool_input'; index: number; partialJson: string; name?: string }
+  /** A call of a tool that the provider runs has begun. `id`: the provider's id of the call. */
+  | { type: 'provider_call'; index: number; id: string; name: string }
 
 /**
  * One attempt of one model call that streams. The later of two streams of a session has the larger `seq`, then `attempt`, then `begunAt`,
@@ -47,10 +49,12 @@ export function compareStreams(one: Omit<DeltaCursor, 'until'>, other: Omit<Delt
 /** The value as a delta, without members that do not belong to it; undefined if it is not a delta or is empty. */
 export function soundDelta(given: unknown): ModelDelta | undefined {
   if (!isObject(given)) return undefined
-  const { type, index, text, thinking, partialJson, name } = given as Record<string, unknown>
+  const { type, index, text, thinking, partialJson, name, id } = given as Record<string, unknown>
   if (typeof index !== 'number' || !Number.isSafeInteger(index) || index < 0) return undefined
   if (type === 'text') return typeof text === 'string' && text !== '' ? { type, index, text } : undefined
   if (type === 'thinking') return typeof thinking === 'string' && thinking !== '' ? { type, index, thinking } : undefined
+  if (type === 'provider_call')
+    return typeof id === 'string' && typeof name === 'string' && name !== '' ? { type, index, id, name } : undefined
   if (type !== 'tool_input' || typeof partialJson !== 'string') return undefined
   if (typeof name === 'string' && name !== '') return { type, index, partialJson, name }
   return partialJson === '' ? undefined : { type, index, partialJson }
@@ -65,18 +69,28 @@ export function isEmptyDelta(given: unknown): boolean {
 
 /** How much a piece adds to the position. */
 export function sizeOf(piece: ModelDelta): number {
-  return textOfDelta(piece).length + (namesTool(piece) ? 1 : 0)
+  return textOfDelta(piece).length + (namesTool(piece) || piece.type === 'provider_call' ? 1 : 0)
 }
 
 /** The text of a piece, whatever its type. */
 export function textOfDelta(piece: ModelDelta): string {
-  return piece.type === 'text' ? piece.text : piece.type === 'thinking' ? piece.thinking : piece.partialJson
+  switch (piece.type) {
+    case 'text':
+      return piece.text
+    case 'thinking':
+      return piece.thinking
+    case 'tool_input':
+      return piece.partialJson
+    case 'provider_call':
+      return ''
+  }
 }
 
 /** Adds a piece, in place. A piece that continues the last one's block is merged into it. */
 export function addDelta(pieces: ModelDelta[], piece: ModelDelta): void {
   const last = pieces.at(-1)
-  if (!last || last.type !== piece.type || last.index !== piece.index || namesTool(piece)) pieces.push(piece)
+  if (!last || last.type !== piece.type || last.index !== piece.index || namesTool(piece) || piece.type === 'provider_call')
+    pieces.push(piece)
   else pieces[pieces.length - 1] = withText(last, textOfDelta(last) + textOfDelta(piece))
 }
 
@@ -98,6 +112,7 @@ function namesTool(piece: ModelDelta): boolean {
 }
 
 function withText(piece: ModelDelta, text: string, { keepName = true } = {}): ModelDelta {
+  if (piece.type === 'provider_call') return piece
   const { index } = piece
   if (piece.type === 'text') return { type: 'text', index, text }
   if (piece.type === 'thinking') return { type: 'thinking', index, thinking: text }

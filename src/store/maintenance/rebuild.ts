@@ -1,4 +1,5 @@
 // Support for rebuilds beyond flushing: starting a session's rows at a later event, and finding lost large values.
+import { usageColumns } from '../postgres/columns.ts'
 import type { Json } from '../../session/json.ts'
 import type { SessionState } from '../../session/state.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
@@ -72,7 +73,7 @@ async function insertSession(tx: Queryable, schema: PostgresSchema, key: string,
     error_raw: error && safeError.raw(failure),
     ...pausedColumns(paused ?? null),
     ...planColumns(plan?.current ?? null),
-    ...usage,
+    ...usageColumns(usage),
     spent_tokens: spend?.tokens ?? 0,
     spent_usd: spend?.usd ?? 0,
     parent: forkedFrom ? safeKey(forkedFrom.sessionId) : null,

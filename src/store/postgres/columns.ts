@@ -1,4 +1,5 @@
 // Parses columns: every row arrives as text, whatever type parsers the caller has set for pg.
+import type { Usage } from '../../session/content.ts'
 import type { Json } from '../../session/json.ts'
 import type { TextRow } from './database.ts'
 
@@ -33,4 +34,21 @@ export function dateIn(row: TextRow, column: string): Date {
 /** A timestamp that was selected by `ms`, or null. */
 export function dateOrNull(row: TextRow, column: string): Date | null {
   return row[column] == null ? null : dateIn(row, column)
+}
+
+/** The columns of a usage. */
+export function usageIn(row: TextRow): Usage {
+  const searches = Number(row.web_search_requests ?? 0)
+  return {
+    input_tokens: Number(row.input_tokens),
+    output_tokens: Number(row.output_tokens),
+    cache_creation_input_tokens: Number(row.cache_creation_input_tokens),
+    cache_read_input_tokens: Number(row.cache_read_input_tokens),
+    ...(searches > 0 && { web_search_requests: searches }),
+  }
+}
+
+/** A usage as columns. */
+export function usageColumns({ web_search_requests = 0, ...tokens }: Usage): Required<Usage> {
+  return { ...tokens, web_search_requests }
 }

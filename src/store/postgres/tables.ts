@@ -119,6 +119,7 @@ export const TOKEN_USAGE = {
   output_tokens: 'bigint',
   cache_creation_input_tokens: 'bigint',
   cache_read_input_tokens: 'bigint',
+  web_search_requests: 'bigint',
   usd: 'numeric',
   price_date: 'date',
   at: 'timestamptz',

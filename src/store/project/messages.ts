@@ -74,6 +74,7 @@ export function growTranscript(projection: MessageProjection, event: SessionEven
       place: { run, turn, position, ordinal: isAnswer ? 0 : 1 },
       message,
       ...callsIn(message.content, blobOf),
+      ...(isAnswer && event.blob && { blobs: [storedBlob(null, event.blob)] }),
     }),
   )
 }
@@ -121,7 +122,10 @@ function callsIn(
   return { ...(callIds.length > 0 && { callIds }), ...(blobs.length > 0 && { blobs }) }
 }
 
-/** An entry of the column `blobs`; `block`: index of the content block, null for the whole content. */
+/**
+ * An entry of the column `blobs`. `block`: index of the content block; null for the whole content, or for the own blocks of the provider in an
+ * answer.
+ */
 interface StoredBlob {
   block: number | null
   sha256: string

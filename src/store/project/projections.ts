@@ -1,4 +1,5 @@
 // The projections: make the store's rows from a session's events. Pure, so that flushes and rebuilds share them.
+import { usageColumns } from '../postgres/columns.ts'
 import type { EventOf, SessionEvent } from '../../session/events.ts'
 import { addToCalls } from '../../session/past/call-status.ts'
 import { type PaidCall, paidCallIn } from '../../session/spending/paid-call.ts'
@@ -158,7 +159,6 @@ function archives(event: SessionEvent): event is ArchivingEvent {
 
 function usageRow({ seq, run, turn }: EventOf<'model_completed' | 'compacted'>, spent: PaidCall): ProjectedRows['usage'][number] {
   const { model, usage, at, purpose = null } = spent
-  const { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage
   const cost = costOf(spent)
   const provider = providerOf(spent)
   return {
@@ -168,10 +168,7 @@ function usageRow({ seq, run, turn }: EventOf<'model_completed' | 'compacted'>, 
     purpose,
     model: safeKey(model),
     provider: provider === null ? null : safeKey(provider),
-    input_tokens,
-    output_tokens,
-    cache_creation_input_tokens,
-    cache_read_input_tokens,
+    ...usageColumns(usage),
     usd: cost?.usd ?? null,
     price_date: cost?.since ?? null,
     at: new Date(at).toISOString(),

@@ -46,6 +46,7 @@ const USAGE = record({
   output_tokens: tokens,
   cache_creation_input_tokens: tokens,
   cache_read_input_tokens: tokens,
+  web_search_requests: optional(tokens),
 })
 const RESOLUTION = record({
   index: count,
@@ -146,6 +147,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     model: text,
     provider: optional(text),
     content: blocks,
+    blob: optional(BLOB),
     stopReason: anything,
     usage: USAGE,
     // Only `costOf` reads it, and checks it.
@@ -360,7 +362,13 @@ const STATE_MEMBERS: MemberChecks = {
   tags: list(text),
   run: count,
   turns: count,
-  usage: record({ input_tokens: large, output_tokens: large, cache_creation_input_tokens: large, cache_read_input_tokens: large }),
+  usage: record({
+    input_tokens: large,
+    output_tokens: large,
+    cache_creation_input_tokens: large,
+    cache_read_input_tokens: large,
+    web_search_requests: optional(large),
+  }),
   current: (value, member, adjusted) => (value === null ? value : record({ run: count, turn: count })(value, member, adjusted)),
   error: (value, member, adjusted) => (value === null ? value : ERROR(value, member, adjusted)),
   paused: optional(record({ at: time, by: optional(text), reason: optional(text), code: optional(text) })),

@@ -1,10 +1,10 @@
 // The read side: rows for the store's callers, exact even for values that Postgres could not hold.
-import type { Message, Usage } from '../../session/content.ts'
+import type { Message } from '../../session/content.ts'
 import type { LogEntry, SessionEvent, SessionStatus } from '../../session/events.ts'
 import type { ToolCallStatus } from '../../session/call-facts.ts'
 import type { JsonObject } from '../../session/json.ts'
 import { hydrateMessageRows } from '../blobs.ts'
-import { dateIn, dateOrNull, exactOr, jsonIn, ms, numberIn, textIn } from '../postgres/columns.ts'
+import { dateIn, dateOrNull, exactOr, jsonIn, ms, numberIn, textIn, usageIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import type { BlobPlace, MessagePlace, PlanProgress } from '../rows.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
@@ -33,7 +33,7 @@ export async function readSession(database: Queryable, schema: PostgresSchema, s
 
 export const SESSION_COLUMNS = `session_id, agent, status, epoch, run, turns, context, to_json(tags) as tags,
   coalesce(error_raw, error::text) as error, coalesce(paused_raw, paused::text) as paused, flushed_seq, raw,
-  input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, ${ms('created_at')}, ${ms('updated_at')}`
+  input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, web_search_requests, ${ms('created_at')}, ${ms('updated_at')}`
 
 export function sessionOf(row: TextRow): SessionRow {
   const exact = exactOr<Pick<SessionRow, 'agent' | 'context' | 'tags'>>(row.raw, () => ({
@@ -50,7 +50,7 @@ export function sessionOf(row: TextRow): SessionRow {
     turns: Number(row.turns),
     error: jsonIn(row, 'error') as SessionRow['error'],
     paused: jsonIn(row, 'paused') as SessionRow['paused'],
-    usage: usageOf(row),
+    usage: usageIn(row),
     flushedSeq: Number(row.flushed_seq),
     createdAt: dateIn(row, 'created_at'),
     updatedAt: dateIn(row, 'updated_at'),
@@ -66,16 +66,6 @@ export function planIn(row: TextRow): PlanProgress | null {
     objective: textIn(row, 'plan_objective'),
     steps: Number(row.plan_steps),
     done: Number(row.plan_done),
-  }
-}
-
-/** The four token columns. */
-export function usageOf(row: TextRow): Usage {
-  return {
-    input_tokens: Number(row.input_tokens),
-    output_tokens: Number(row.output_tokens),
-    cache_creation_input_tokens: Number(row.cache_creation_input_tokens),
-    cache_read_input_tokens: Number(row.cache_read_input_tokens),
   }
 }
 

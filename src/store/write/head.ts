@@ -1,4 +1,5 @@
 // A session's row for a flush: locked, with the head and the state of the projection.
+import { usageIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
 import { claimNamespace, recordedNamespace, refuseForeign } from '../postgres/namespace.ts'
 import { breakingMigrations, refuseTooNew } from '../postgres/too-new.ts'
@@ -44,7 +45,7 @@ export async function lockSession(
        select agent, status, epoch, flushed_seq, digest, run, current_run, turns, open_seq, coalesce(error_raw, error::text) as error, incident::text as incident,
          coalesce(plan_raw, plan::text) as plan,
          coalesce(paused_raw, paused::text) as paused,
-         input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, usd, spent_tokens, spent_usd, model, provider, checkpoint,
+         input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, web_search_requests, usd, spent_tokens, spent_usd, model, provider, checkpoint,
          parent, forked_seq, (erased_at is not null)::text as erased
        from ${schema.table('sessions')} where session_id = $1 for update
      ) held on true`,
@@ -75,12 +76,7 @@ function lockedOf(row: TextRow): LockedSession {
       incident: row.incident ? (JSON.parse(row.incident) as Incident) : null,
       plan: row.plan ? (JSON.parse(row.plan) as Plan) : null,
       paused: row.paused ? (JSON.parse(row.paused) as SessionRow['paused']) : null,
-      usage: {
-        input_tokens: Number(row.input_tokens),
-        output_tokens: Number(row.output_tokens),
-        cache_creation_input_tokens: Number(row.cache_creation_input_tokens),
-        cache_read_input_tokens: Number(row.cache_read_input_tokens),
-      },
+      usage: usageIn(row),
       usd: row.usd == null ? null : Number(row.usd),
       spent: { tokens: Number(row.spent_tokens), usd: Number(row.spent_usd) },
       model: row.model ?? null,

@@ -1,4 +1,5 @@
 // Writes one segment of a session's events: one statement inserts events and rows into all tables.
+import { usageColumns } from '../postgres/columns.ts'
 import type { Json } from '../../session/json.ts'
 import { insertRows, newStatement, recordset, type Statement, textOfStatement } from '../postgres/insert-rows.ts'
 import type { Queryable } from '../postgres/database.ts'
@@ -205,7 +206,7 @@ function updateSession(statement: Statement, schema: PostgresSchema, { key, proj
     incident: session.incident && safe.json({ ...session.incident, code: safeKey(session.incident.code) }),
     ...pausedColumns(paused),
     ...(session.planIsNew && planColumns(session.plan)),
-    ...usage,
+    ...usageColumns(usage),
     usd,
     spent_tokens: spent.tokens,
     spent_usd: spent.usd,

@@ -74,7 +74,7 @@ function recordAnswer(
   const { replaced, ...answer } = result
   if (replaced) journal.append({ type: 'content_replaced', run, turn, ...replaced })
   const { attempt, content, stopReason, usage, model, calls, hooksOfAnswer, metadata } = answer
-  const { provider, price, promptDigest, outputProblem, spent } = answer
+  const { blob, provider, price, promptDigest, outputProblem, spent } = answer
   const about = {
     attempt,
     model,
@@ -83,7 +83,7 @@ function recordAnswer(
     usage,
     calls,
     ...(metadata && { metadata }),
-    ...defined({ provider, price, promptDigest, outputProblem, spent }),
+    ...defined({ blob, provider, price, promptDigest, outputProblem, spent }),
   }
   journal.append({ type: 'model_completed', run, turn, ...about })
   recordHooks(journal, run, hooksOfAnswer)

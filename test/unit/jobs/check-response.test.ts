@@ -97,13 +97,49 @@ it('an answer that the context has no room for counts as an overflow', () => {
 it.each([
   ['no answer', undefined],
   ['no blocks', { content: 'hi' }],
-  ['a block of an unknown type', { content: [{ type: 'song' }] }],
+  ['a block without a type', { content: [{ song: 1 }] }],
+  ['a block of the provider without its own block', { content: [{ type: 'provider', part: 'call', id: 'x', name: 'web_search' }] }],
+  ['a block of the provider that is no part', { content: [{ type: 'provider', part: 'song', id: 'x', name: 'web_search', block: {} }] }],
   ['a call without a name', { content: [{ type: 'tool_use', id: 'x', input: {} }] }],
   ['an unknown stop reason', { stopReason: 'tired' }],
   ['too much', { content: [{ type: 'text', text: 'x'.repeat(1_600_000) }] }],
 ])('%s fails the call', (_, more) => {
   const check = () => (more ? checked(more) : checkResponse(undefined as unknown as ModelResponse, { name: 'm' }))
   expect(check).toThrow(expect.objectContaining({ name: 'ModelError', code: 'invalid_response', retryable: false, fallback: true }))
+})
+
+it('a block of an unknown type fails the call, and is named', () => {
+  const refusal = {
+    name: 'ModelError',
+    code: 'unknown_block',
+    retryable: false,
+    fallback: true,
+    message: expect.stringContaining('"song"'),
+  }
+  expect(() => checked({ content: [{ type: 'song' }] })).toThrow(expect.objectContaining(refusal))
+})
+
+it('sources that cannot be shown are left out', () => {
+  const url = { type: 'url', url: 'https://example.com', title: 'A' }
+  const sources = [{ type: 'url', url: 'javascript:alert(1)' }, url, null, { type: 'document', title: 1 }]
+  const { content } = checked({
+    content: [
+      { type: 'text', text: 'a', sources },
+      { type: 'text', text: 'b', sources: 'none' },
+    ],
+  })
+  expect(content).toEqual([
+    { type: 'text', text: 'a', sources: [url] },
+    { type: 'text', text: 'b' },
+  ])
+})
+
+it('web searches are counted if there are any', () => {
+  expect(checked({ usage: { web_search_requests: 2 } }).usage.web_search_requests).toBe(2)
+  expect(checked({ usage: { web_search_requests: 0 } }).usage).not.toHaveProperty('web_search_requests')
+  expect(checked({ usage: { web_search_requests: -1 } })).toMatchObject({
+    usage: expect.not.objectContaining({ web_search_requests: expect.anything() }),
+  })
 })
 
 describe('the price that a Model declares', () => {

@@ -30,6 +30,7 @@ create table {schema}.sessions (
   output_tokens bigint not null default 0,
   cache_creation_input_tokens bigint not null default 0,
   cache_read_input_tokens bigint not null default 0,
+  web_search_requests bigint not null default 0,
   created_at timestamptz not null,
   updated_at timestamptz not null,
   flushed_at timestamptz not null default now(),
@@ -220,6 +221,7 @@ create table {schema}.token_usage (
   output_tokens bigint not null,
   cache_creation_input_tokens bigint not null,
   cache_read_input_tokens bigint not null,
+  web_search_requests bigint not null default 0, -- searches that the provider ran
   at timestamptz not null,
   provider text,
   usd numeric,                              -- null if no price is known
@@ -242,6 +244,7 @@ create table {schema}.usage_by_day (
   output_tokens bigint not null,
   cache_creation_input_tokens bigint not null,
   cache_read_input_tokens bigint not null,
+  web_search_requests bigint not null,
   primary key (session_id, day, agent, model)
 ) with (fillfactor = 70);                   -- as of `sessions`
 
@@ -256,6 +259,7 @@ create table {schema}.usage_by_session (
   output_tokens bigint not null,
   cache_creation_input_tokens bigint not null,
   cache_read_input_tokens bigint not null,
+  web_search_requests bigint not null,
   primary key (session_id)
 ) with (fillfactor = 70);                   -- as of `sessions`
 
@@ -266,7 +270,7 @@ create function {schema}.add_usage() returns trigger language plpgsql as $body$
 begin
   insert into {schema}.usage_by_day as stored
   select session_id, (at at time zone 'UTC')::date, agent, model, count(*), count(usd), coalesce(sum(usd), 0),
-    sum(input_tokens), sum(output_tokens), sum(cache_creation_input_tokens), sum(cache_read_input_tokens)
+    sum(input_tokens), sum(output_tokens), sum(cache_creation_input_tokens), sum(cache_read_input_tokens), sum(web_search_requests)
   from added group by 1, 2, 3, 4
   on conflict (session_id, day, agent, model) do update set
     calls = stored.calls + excluded.calls,
@@ -275,10 +279,11 @@ begin
     input_tokens = stored.input_tokens + excluded.input_tokens,
     output_tokens = stored.output_tokens + excluded.output_tokens,
     cache_creation_input_tokens = stored.cache_creation_input_tokens + excluded.cache_creation_input_tokens,
-    cache_read_input_tokens = stored.cache_read_input_tokens + excluded.cache_read_input_tokens;
+    cache_read_input_tokens = stored.cache_read_input_tokens + excluded.cache_read_input_tokens,
+    web_search_requests = stored.web_search_requests + excluded.web_search_requests;
   insert into {schema}.usage_by_session as stored
   select session_id, count(*), count(usd), coalesce(sum(usd), 0),
-    sum(input_tokens), sum(output_tokens), sum(cache_creation_input_tokens), sum(cache_read_input_tokens)
+    sum(input_tokens), sum(output_tokens), sum(cache_creation_input_tokens), sum(cache_read_input_tokens), sum(web_search_requests)
   from added group by 1
   on conflict (session_id) do update set
     calls = stored.calls + excluded.calls,
@@ -287,7 +292,8 @@ begin
     input_tokens = stored.input_tokens + excluded.input_tokens,
     output_tokens = stored.output_tokens + excluded.output_tokens,
     cache_creation_input_tokens = stored.cache_creation_input_tokens + excluded.cache_creation_input_tokens,
-    cache_read_input_tokens = stored.cache_read_input_tokens + excluded.cache_read_input_tokens;
+    cache_read_input_tokens = stored.cache_read_input_tokens + excluded.cache_read_input_tokens,
+    web_search_requests = stored.web_search_requests + excluded.web_search_requests;
   return null;
 end $body$;
 
@@ -300,11 +306,13 @@ begin
     input_tokens = stored.input_tokens - gone.input_tokens,
     output_tokens = stored.output_tokens - gone.output_tokens,
     cache_creation_input_tokens = stored.cache_creation_input_tokens - gone.cache_creation_input_tokens,
-    cache_read_input_tokens = stored.cache_read_input_tokens - gone.cache_read_input_tokens
+    cache_read_input_tokens = stored.cache_read_input_tokens - gone.cache_read_input_tokens,
+    web_search_requests = stored.web_search_requests - gone.web_search_requests
   from (
     select session_id, (at at time zone 'UTC')::date as day, agent, model, count(*) as calls, count(usd) as priced, coalesce(sum(usd), 0) as usd,
       sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens,
-      sum(cache_creation_input_tokens) as cache_creation_input_tokens, sum(cache_read_input_tokens) as cache_read_input_tokens
+      sum(cache_creation_input_tokens) as cache_creation_input_tokens, sum(cache_read_input_tokens) as cache_read_input_tokens,
+      sum(web_search_requests) as web_search_requests
     from removed group by 1, 2, 3, 4
   ) gone
   where (stored.session_id, stored.day, stored.agent, stored.model) = (gone.session_id, gone.day, gone.agent, gone.model);
@@ -315,11 +323,13 @@ begin
     input_tokens = stored.input_tokens - gone.input_tokens,
     output_tokens = stored.output_tokens - gone.output_tokens,
     cache_creation_input_tokens = stored.cache_creation_input_tokens - gone.cache_creation_input_tokens,
-    cache_read_input_tokens = stored.cache_read_input_tokens - gone.cache_read_input_tokens
+    cache_read_input_tokens = stored.cache_read_input_tokens - gone.cache_read_input_tokens,
+    web_search_requests = stored.web_search_requests - gone.web_search_requests
   from (
     select session_id, count(*) as calls, count(usd) as priced, coalesce(sum(usd), 0) as usd,
       sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens,
-      sum(cache_creation_input_tokens) as cache_creation_input_tokens, sum(cache_read_input_tokens) as cache_read_input_tokens
+      sum(cache_creation_input_tokens) as cache_creation_input_tokens, sum(cache_read_input_tokens) as cache_read_input_tokens,
+      sum(web_search_requests) as web_search_requests
     from removed group by 1
   ) gone
   where stored.session_id = gone.session_id;

@@ -1,8 +1,7 @@
 // Sums of tokens and US dollars: days newest first, turns in order, others highest cost first. Inherited turns of forks have no rows, so
 // nothing is counted twice.
-import { textIn } from '../../postgres/columns.ts'
+import { textIn, usageIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
-import { usageOf } from '../reader.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
 import { begins, keyIn, type ListQuery, pageOf, queryOf, timestamp, whereAll } from './page.ts'
@@ -10,7 +9,7 @@ import type { Key, Paging, Rows, TimeSpan, UsageFilter } from '../../filters.ts'
 import type { UsageBy, UsageSum } from '../../sums.ts'
 
 const GROUPS: Record<UsageBy, string> = { agent: 'agent', model: 'model', session: 'session_id', day: 'day', turn: 'array[run, turn]' }
-const TOKENS = ['input_tokens', 'output_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens']
+const TOKENS = ['input_tokens', 'output_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens', 'web_search_requests']
 const DAY_MS = 86_400_000
 
 /** The default text of a date would depend on the connection's settings. */
@@ -114,5 +113,5 @@ function afterHighest(value: (value: unknown) => string, [usd, key]: Key): strin
 }
 
 function sumOf(row: TextRow): UsageSum {
-  return { key: textIn(row, 'key'), calls: Number(row.calls), usage: usageOf(row), usd: Number(row.usd), unpriced: Number(row.unpriced) }
+  return { key: textIn(row, 'key'), calls: Number(row.calls), usage: usageIn(row), usd: Number(row.usd), unpriced: Number(row.unpriced) }
 }

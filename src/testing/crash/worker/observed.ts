@@ -30,7 +30,7 @@ function observedSource(source: ToolSource, observe: (tool: Tool) => Tool): Tool
 }
 
 /** A member that budgets, compaction or the rate gate may need. */
-type OptionalMember = Exclude<keyof Model, 'name' | 'generate'>
+type OptionalMember = Exclude<keyof Model, 'name' | 'generate' | 'runsTool'>
 
 async function observedModel(declared: Agent['model'], ctx: AgentContext, marks: MarkWriter): Promise<Model> {
   const chosen = typeof declared === 'function' ? await declared(ctx) : declared
@@ -41,6 +41,7 @@ async function observedModel(declared: Agent['model'], ctx: AgentContext, marks:
   return {
     name,
     ...defined(others),
+    runsTool: (tool) => model.runsTool?.(tool) === true,
     async generate(request, callContext) {
       const place = `${request.purpose ?? 'model'}:${request.run}:${request.turn}`
       marks.reach(request.sessionId, { id: `${place}/before` })

@@ -171,6 +171,7 @@ function spent(usage: Usage | undefined, usd: number | undefined): Fields {
     outputTokens: usage?.output_tokens,
     cacheReadTokens: usage?.cache_read_input_tokens || undefined,
     cacheWriteTokens: usage?.cache_creation_input_tokens || undefined,
+    webSearches: usage?.web_search_requests,
     usd,
   }
 }

@@ -1,0 +1,53 @@
+// Large blocks of a provider's tools leave the answer for the side store, before the answer is recorded.
+import { sha256Hex } from '../../agent/canonical.ts'
+import { ModelError } from '../../agent/errors.ts'
+import { BLOB_THRESHOLD_BYTES, blobOfJson } from '../../session/blobs.ts'
+import type { BlobRef } from '../../session/call-facts.ts'
+import type { AssistantBlock } from '../../session/content.ts'
+import { type Json, jsonBytes } from '../../session/json.ts'
+import { numberText } from '../../session/number-text.ts'
+import { blocksIn, isProviderBlock, textOfProviderBlock, withoutBlocks } from '../../session/provider-blocks.ts'
+import type { LargeValues } from '../large-values.ts'
+import { MAX_ANSWER_BYTES } from './check-response.ts'
+
+/** An answer as it is recorded. */
+export interface StoredAnswer {
+  content: AssistantBlock[]
+  /** Refers to the own blocks of the provider, if they were stored. */
+  blob?: BlobRef
+}
+
+/** Where blocks are stored. */
+export interface AnswerStorage {
+  values: Pick<LargeValues, 'keep'>
+  sessionId: string
+  executionId: string
+  signal: AbortSignal
+}
+
+/** How long blocks that do not fit into history wait for the store. */
+const WAIT_MS = 30_000
+
+/** The answer, with its large blocks stored. @throws ModelError `blocks_not_stored`, the signal's reason. */
+export async function storedAnswer(content: AssistantBlock[], storage: AnswerStorage): Promise<StoredAnswer> {
+  if (!content.some(isProviderBlock)) return { content }
+  const blocks = blocksIn(content)
+  const bytes = jsonBytes(blocks)
+  if (bytes <= BLOB_THRESHOLD_BYTES) return { content }
+  const { values, sessionId, executionId, signal } = storage
+  const fits = jsonBytes(content) <= MAX_ANSWER_BYTES
+  const blob = blobOfJson(blocks as Json, previewOf(content), sha256Hex)
+  const ref = await values.keep(sessionId, blob, { executionId, signal, ...(!fits && { waitMs: WAIT_MS }) })
+  signal.throwIfAborted()
+  if (ref) return { content: withoutBlocks(content), blob: ref }
+  if (fits) return { content }
+  throw new ModelError(
+    'blocks_not_stored',
+    `What the provider’s tools returned has ${numberText(bytes)} bytes, which history cannot hold, and the store did not accept it. Check Postgres; pawl asks the model again.`,
+    { retryable: true },
+  )
+}
+
+function previewOf(content: readonly AssistantBlock[]): string {
+  return content.flatMap((block) => (isProviderBlock(block) ? [textOfProviderBlock(block)] : [])).join('\n')
+}
