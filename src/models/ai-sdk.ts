@@ -55,7 +55,7 @@ export function aiSdk(model: LanguageModel, options: AiSdkOptions = {}): Model {
 async function callOf(model: LanguageModel, options: AiSdkOptions, request: ModelRequest): Promise<LanguageModelCall> {
   const urls = (await model.supportedUrls) ?? {}
   const images = imagesOf(model.provider, options.contextWindow ?? contextWindowOf(model.modelId))
-  const dialect = { version: model.specificationVersion, urls, images }
+  const dialect = { version: model.specificationVersion, urls, images, provider: model.provider }
   const prompt = promptOf(request, dialect)
   const isUnthought = isAnthropics(model) && thinkingTokensOf(model, options) > 0 && endsInUnthoughtCalls(prompt)
   const beside = isUnthought ? 0 : thinkingBeside(model, options)
