@@ -120,7 +120,7 @@ export function labelOf(block: MediaBlock): string {
 function formOf(source: DocumentBlock['source']): string {
   switch (source.type) {
     case 'base64':
-      return `PDF, ${sizeText((source.data.length * 3) / 4)}`
+      return `PDF, ${sizeText(bytesOf(source.data))}`
     case 'text':
       return `text, ${sizeText(source.data.length)}`
     case 'url':
@@ -130,8 +130,14 @@ function formOf(source: DocumentBlock['source']): string {
   }
 }
 
+/** Bytes of a base64 text, without its padding. */
+function bytesOf(data: string): number {
+  const padding = data.endsWith('==') ? 2 : data.endsWith('=') ? 1 : 0
+  return (data.length / 4) * 3 - padding
+}
+
 function sizeText(bytes: number): string {
-  return bytes < 1_000 ? `${Math.round(bytes)} bytes` : `${numberText(Math.round(bytes / 1_000))} KB`
+  return bytes < 1_000 ? `${Math.floor(bytes)} bytes` : `${numberText(Math.round(bytes / 1_000))} KB`
 }
 
 /** The text of a result or a message where its images and documents are not shown: their labels are in their places. */
