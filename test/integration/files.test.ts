@@ -24,7 +24,7 @@ import { pdfBlock, pdfBytes, textDocument } from '../support/documents.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { anthropicProblems, googleProblems, openaiProblems } from '../support/provider-rules.ts'
 import { anthropicChunks, streamed, type WireAnswerSpec, WIRES } from '../support/provider-wires.ts'
-import { answersIn, saidIn } from '../support/scenes.ts'
+import { answersIn, saidIn, stage, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 import { webClient } from '../support/web.ts'
 import { runPawl } from './cli/processes.ts'
@@ -116,6 +116,9 @@ const files = defineAgent({
   }),
 })
 
+/** Its model has a small window. */
+const long = stage({ name: 'long', compaction: { at: 0.5, keepTurns: 1 } }, { contextWindow: 4_000 })
+
 let stack: Stack
 let here: Deployment
 let worker: RunningWorker
@@ -137,6 +140,7 @@ beforeAll(async () => {
   const common = { instructions: 'Read.', tools: [find], retry: { maxRetries: 0 }, recovery: { automatic: [] } }
   agents = [
     files,
+    long.agent,
     defineAgent({ ...common, name: 'claude', model: anthropic('claude-sonnet-5-5', { apiKey: 'test', baseURL: claude.url }) }),
     defineAgent({ ...common, name: 'gpt-6', model: aiSdk(openai6.model(gpt.url)) }),
     defineAgent({ ...common, name: 'gpt-7', model: aiSdk(openai7.model(gpt.url)) }),
@@ -389,6 +393,34 @@ describe('a large file', () => {
     expect((await here.pawl.prune({ olderThan: '90d', dryRun: true })).rows.blobs).toBe(1)
     expect((await here.pawl.prune({ olderThan: '90d' })).rows.blobs).toBe(1)
     expect([await blobsOf(lost.id), await blobsOf(repeated.id)]).toEqual([0, 1])
+  })
+})
+
+describe('a file in a long conversation', () => {
+  it('a file in a long conversation stays while messages name it; the model gets the names of the others', async () => {
+    const { session, requests: asked, summaries } = long.play(here.pawl, {
+      model: (request) => {
+        const last = request.messages.at(-1)?.content
+        return Array.isArray(last) && last.some((block) => block.type === 'text' && block.text.startsWith('look'))
+          ? [use('look', 'far')]
+          : 'Fine.'
+      },
+      look: () => 'x'.repeat(3_000),
+      summary: () => 'They compared prices.',
+    })
+    await say(session, 'Hello.')
+    await say(session, [text('Compare these.'), textDocument('a,1', 'a.csv'), textDocument('b,2', 'b.csv')])
+    for (let n = 0; n < 3; n++) await say(session, [text(`look ${n}`)])
+    const newest = (): string => JSON.stringify(asked.at(-1)?.messages)
+    await until('it is compacted', async () => ofType(await eventsOf(session), 'compacted').length > 0)
+    await say(session, 'Thanks.')
+    expect(JSON.stringify(summaries)).toContain('[document \\"a.csv\\", text, 3 bytes]')
+    expect(newest()).toContain('- [document \\"a.csv\\"')
+    expect(newest()).not.toContain('"data":"a,1"')
+    await say(session, 'What was in A.CSV?')
+    expect(newest()).toContain('"data":"a,1"')
+    expect(newest()).not.toContain('"data":"b,2"')
+    expect(newest()).toContain('- [document \\"b.csv\\"')
   })
 })
 
