@@ -165,7 +165,10 @@ async function files(): Promise<void> {
   const { session } = play({ model: () => 'I have read it.' })
   const about = { title: `${SECRET}.pdf`, context: SECRET }
   for (const block of [textDocument(`It says ${SECRET}.`), pdfBlock({ size: 300_000, seed: SECRET })]) {
-    const run = await session.send([{ type: 'text', text: SECRET }, { ...block, ...about }])
+    const run = await session.send([
+      { type: 'text', text: SECRET },
+      { ...block, ...about },
+    ])
     await run.result(TIMEOUT)
   }
   expect(ofType(await eventsOf(session), 'message_received')[1]).toMatchObject({ content: expect.stringContaining(SECRET), blob: {} })

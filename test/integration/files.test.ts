@@ -40,6 +40,8 @@ interface FakeApi {
   bodies: string[]
   /** Refuses requests with this text as invalid. */
   refuses: Set<string>
+  /** Requests with this text are longer than the window. */
+  tooLong: string | undefined
   server: Server
 }
 
@@ -56,6 +58,7 @@ async function fakeApi(
     const problems = problemsOf(JSON.parse(json) as Record<string, unknown>)
     const forbidden = [...refuses].find((text) => json.includes(text))
     if (forbidden !== undefined) problems.push('messages.0.content.0: The PDF specified was not valid.')
+    if (api.tooLong !== undefined && json.includes(api.tooLong)) problems.push('prompt is too long: 1200000 tokens > 200000 maximum')
     if (problems.length > 0) {
       res.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify(refusal(problems.join('; '))))
       return
@@ -69,7 +72,8 @@ async function fakeApi(
     streamed(answer(spec))(res)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies, refuses, server }
+  const api: FakeApi = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies, refuses, tooLong: undefined, server }
+  return api
 }
 
 const wireOf = (name: string) => WIRES.find((wire) => wire.name.includes(name)) ?? expect.fail(`no wire ${name}`)
@@ -220,6 +224,18 @@ describe('a file', () => {
     ])
     expect(claude.bodies.at(-1)).toContain('A document is left out here, because the provider of the model refuses it')
     expect(claude.bodies.at(-1)).toContain('What is it?')
+  })
+
+  it('a file that is longer than the model’s window is replaced by a note, and the session continues', async () => {
+    const session = open('claude')
+    await say(session, 'Hello.')
+    claude.tooLong = 'Chapter 9'
+    const book = textDocument('Chapter 9: and so on. '.repeat(5_000), 'book.txt')
+    expect(await say(session, [book, text('Summarise it.')])).toBe('Read.')
+    expect(await say(session, 'And now?')).toBe('Read.')
+    claude.tooLong = undefined
+    expect(ofType(await eventsOf(session), 'content_replaced')).toMatchObject([{ content: [{ kind: 'document' }] }])
+    expect(claude.bodies.at(-1)).toContain('refuses it: claude-sonnet-5-5: 400 prompt is too long')
   })
 
   it('a file’s title, context and citations reach Claude as documented, and its file id only the provider that gave it', async () => {
@@ -398,7 +414,11 @@ describe('a large file', () => {
 
 describe('a file in a long conversation', () => {
   it('a file in a long conversation stays while messages name it; the model gets the names of the others', async () => {
-    const { session, requests: asked, summaries } = long.play(here.pawl, {
+    const {
+      session,
+      requests: asked,
+      summaries,
+    } = long.play(here.pawl, {
       model: (request) => {
         const last = request.messages.at(-1)?.content
         return Array.isArray(last) && last.some((block) => block.type === 'text' && block.text.startsWith('look'))

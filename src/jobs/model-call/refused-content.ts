@@ -20,6 +20,8 @@ export interface RefusalContext {
   /** Counts the refused requests as failed attempts. */
   attempt: AttemptSoFar
   worker: string
+  /** Whether a compaction may make a request fit that is too long. */
+  mayCompact(): boolean
   /** Asks the model with this transcript. */
   ask(transcript: Transcript): Promise<ModelAnswer>
 }
@@ -28,11 +30,11 @@ export interface RefusalContext {
  * The model's answer. If the provider refuses the request, the answer to the request without the content at fault, and which content that
  * is.
  */
-export async function askWithoutRefused({ transcript, attempt, worker, ask }: RefusalContext): Promise<ModelAnswer> {
+export async function askWithoutRefused({ transcript, attempt, worker, mayCompact, ask }: RefusalContext): Promise<ModelAnswer> {
   try {
     return await ask(transcript)
   } catch (error) {
-    const refusal = refusalIn(error)
+    const refusal = refusalIn(error, mayCompact)
     if (!refusal) throw error
     const refusals = [error as ModelFailure]
     for (const content of suspects(transcript, refusal)) {
@@ -44,7 +46,7 @@ export async function askWithoutRefused({ transcript, attempt, worker, ask }: Re
         }
         return { ...answer, replaced: { content, reason: refusal.reason } }
       } catch (next) {
-        if (!refusalIn(next)) throw next
+        if (!refusalIn(next, mayCompact)) throw next
         refusals.push(next as ModelFailure)
       }
     }
@@ -60,7 +62,7 @@ function leavingOut(transcript: Transcript, content: readonly RefusedContent[], 
 /** A refused request: what the provider said, and which content it may be about. */
 interface RefusedRequest {
   reason: string
-  about: 'media' | 'anything'
+  about: 'documents' | 'media' | 'anything'
 }
 
 const INVALID_STATUS: readonly unknown[] = [400, 413, 422]
@@ -71,7 +73,7 @@ const DECLARED =
   /: (?:\d{3} )?(?:tools?|system|thinking|model|max_tokens|max_output_tokens|output_config|stop_sequences|metadata|temperature|top_p|top_k|service_tier|tool_choice|reasoning)\b/
 
 /** What the error says about content; undefined for any other failure. */
-function refusalIn(error: unknown): RefusedRequest | undefined {
+function refusalIn(error: unknown, mayCompact: () => boolean): RefusedRequest | undefined {
   const told = error instanceof ModelFailure && isModelError(error.cause) ? error.cause : undefined
   if (!told || told.retryable || told.phase === 'stream' || DECLARED.test(told.message)) return undefined
   const reason = cutText(told.message, TEXT_BYTES.reason)
@@ -82,7 +84,8 @@ function refusalIn(error: unknown): RefusedRequest | undefined {
   if (told.fallback) return undefined
   // 413 means that a limit in bytes was exceeded, and images and documents make up most of the bytes.
   if (told.status === 413) return { reason, about: 'media' }
-  if (told.code === 'context_overflow') return undefined
+  // A new document may have more tokens than the window, and no summary of what came before it helps.
+  if (told.code === 'context_overflow') return mayCompact() ? undefined : { reason, about: 'documents' }
   if (told.code !== 'invalid_request_error' && !INVALID_STATUS.includes(told.status)) return undefined
   return { reason, about: isAboutMedia ? 'media' : 'anything' }
 }
@@ -105,6 +108,7 @@ function suspects(transcript: Transcript, { about }: RefusedRequest): RefusedCon
       .map(({ one }) => one)
       .toReversed()
   const isMedia = ({ kind }: RefusedContent): boolean => kind === 'image' || kind === 'document'
+  if (about === 'documents') return setsOf(pool(({ one, isNew }) => isNew && one.kind === 'document')).slice(0, MAX_TRIES)
   const newMedia = pool(({ one, isNew }) => isNew && isMedia(one))
   const oldMedia = pool(({ one, isNew }) => !isNew && isMedia(one))
   // If the first request is refused and has no media, content is not at fault.

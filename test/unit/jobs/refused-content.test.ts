@@ -33,13 +33,17 @@ const transcriptOf = (messages: Message[]): Transcript => ({ ...emptyTranscript(
 const REFUSED = 'm: 400 messages.3: Could not accept this.'
 
 /** Asks a provider that refuses every request with text or a URL that contains `bad`. */
-async function ask(messages: Message[], { say = REFUSED, bad = /bad/, status = 400, code = 'invalid_request_error' } = {}) {
+async function ask(
+  messages: Message[],
+  { say = REFUSED, bad = /bad/, status = 400, code = 'invalid_request_error', mayCompact = false } = {},
+) {
   const requests: Message[][] = []
   const attempt: AttemptSoFar = { number: 1, failed: [], failures: 0 }
   const answer = await askWithoutRefused({
     transcript: transcriptOf(messages),
     attempt,
     worker: 'w',
+    mayCompact: () => mayCompact,
     ask: async (given) => {
       const sent = messagesFor(given)
       requests.push(sent)
@@ -80,6 +84,24 @@ describe('a refused request', () => {
     expect(replacedIn(asked)).toEqual(['image 1'])
     expect(asked.requests).toHaveLength(3)
     expect(JSON.stringify(asked.requests.at(-1))).toContain('And now?')
+  })
+
+  it('a refused request that is too long is made again without its new documents, unless a compaction may help', async () => {
+    const say = 'm: 400 prompt is too long: 1200000 tokens > 200000 maximum'
+    const messages = [user('read', document('old')), says('I did.'), user('and', document('fine'), document('bad'))]
+    const asked = await ask(messages, { say, code: 'context_overflow' })
+    expect(replacedIn(asked)).toEqual(['document 3'])
+    expect(JSON.stringify(asked.requests.at(-1))).toContain('example.com/fine')
+    const alone = await ask([user('read', document('bad'))], { say, code: 'context_overflow' })
+    expect(replacedIn(alone)).toEqual(['document 1'])
+    for (const [given, mayCompact] of [
+      [messages, true],
+      [[user('read', document('bad')), says('I did.'), user('and?')], false],
+    ] as const) {
+      const failed = await ask([...given], { say, code: 'context_overflow', mayCompact })
+      expect(failed.answer).toBeInstanceOf(ModelFailure)
+      expect(failed.requests).toHaveLength(1)
+    }
   })
 
   it('a refused request that names a lost file is made again without it, and one that names a lost model is not', async () => {

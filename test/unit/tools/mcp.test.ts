@@ -96,9 +96,7 @@ describe('results of MCP tools', () => {
     const { data: blob } = source as { data: string }
     const part = { type: 'resource', resource: { uri: 'file:///reports/q3.pdf', mimeType: 'application/pdf', blob } }
     expect(contentOf(resultOf({ content: [part] }))).toEqual([{ ...pdfBlock(), title: 'q3.pdf' }])
-    expect(errorTextOf(resultOf({ content: [part] }))).toBe(
-      `[document "q3.pdf", PDF, ${Buffer.from(blob, 'base64').length} bytes]`,
-    )
+    expect(errorTextOf(resultOf({ content: [part] }))).toBe(`[document "q3.pdf", PDF, ${Buffer.from(blob, 'base64').length} bytes]`)
   })
 
   it('the model sees structured content if there is no other', () => {
