@@ -4,7 +4,9 @@ import {
   type AssistantBlock,
   type DocumentBlock,
   type ImageBlock,
+  isMedia,
   isThinking,
+  labelledText,
   type Message,
   type RedactedThinkingBlock,
   type ThinkingBlock,
@@ -14,6 +16,7 @@ import {
 import type { Json, JsonObject } from '../session/json.ts'
 import { defined } from '../session/defined.ts'
 import { wellFormed } from '../session/well-formed.ts'
+import { systemNote } from '../session/transcript/system-note.ts'
 import type { LanguageModel, SupportedUrls } from './ai-sdk-types.ts'
 import type { ImageLimits } from './image-limits.ts'
 import { unreadable } from './sound-images.ts'
@@ -46,10 +49,32 @@ export function promptOf({ system, messages }: Pick<ModelRequest, 'system' | 'me
     }
     const results = message.content.filter((block) => block.type === 'tool_result')
     const others = message.content.filter((block) => block.type !== 'tool_result')
-    if (results.length > 0) prompt.push({ role: 'tool', content: results.map((block) => resultPart(block, names, dialect)) })
-    if (others.length > 0) prompt.push({ role: 'user', content: others.map((block) => userPart(block, dialect)) })
+    const apart = takesResultsAsText(dialect) ? mediaOf(results) : []
+    const sent = apart.length > 0 ? results.map(withLabels) : results
+    if (sent.length > 0) prompt.push({ role: 'tool', content: sent.map((block) => resultPart(block, names, dialect)) })
+    const said = [...apart, ...others]
+    if (said.length > 0) prompt.push({ role: 'user', content: said.map((block) => userPart(block, dialect)) })
   }
   return prompt
+}
+
+/**
+ * Whether the provider's package sends the results of calls as text: those for Chat Completions do, and would send the base64 of an image or
+ * a PDF as text, too. Google's have the same ending.
+ */
+function takesResultsAsText({ provider }: Dialect): boolean {
+  return /\.chat$/.test(provider) && !/google|vertex/.test(provider)
+}
+
+/** The images and documents of results, with a note before them: they follow the results as parts of the user's message. */
+function mediaOf(results: readonly ToolResultBlock[]): UserBlock[] {
+  const media = results.flatMap(({ content }) => (typeof content === 'string' ? [] : content.filter(isMedia)))
+  const note = systemNote('The images and documents that the results above name follow here.')
+  return media.length > 0 ? [{ type: 'text', text: note }, ...media] : []
+}
+
+function withLabels(result: ToolResultBlock): ToolResultBlock {
+  return { ...result, content: labelledText(result.content) }
 }
 
 /** The tools of a request. */

@@ -22,7 +22,7 @@ import { askAbout, readInvoice } from '../guides/files.ts'
 import { type Deployment, deploy, type RunningWorker, SILENT } from '../support/deployment.ts'
 import { pdfBlock, pdfBytes, textDocument } from '../support/documents.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { anthropicProblems, googleProblems, openaiProblems } from '../support/provider-rules.ts'
+import { anthropicProblems, chatProblems, googleProblems, openaiProblems } from '../support/provider-rules.ts'
 import { anthropicChunks, streamed, type WireAnswerSpec, WIRES } from '../support/provider-wires.ts'
 import { answersIn, saidIn, stage, use } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
@@ -65,7 +65,7 @@ async function fakeApi(
     }
     bodies.push(json)
     const isAsked = json.includes('Find it') && !json.includes('I found it')
-    const wantsTool = isAsked && !/tool_result|function_call_output|functionResponse/.test(json)
+    const wantsTool = isAsked && !/tool_result|function_call_output|functionResponse|"role":"tool"/.test(json)
     const spec: WireAnswerSpec = wantsTool
       ? { calls: [{ id: 'call_1', name: 'find', json: ['{}'] }], stop: 'stop', usage: { input: 10, output: 5 } }
       : { text: [isAsked ? 'I found it.' : 'Read.'], stop: 'stop', usage: { input: 10, output: 5 } }
@@ -79,6 +79,8 @@ async function fakeApi(
 const wireOf = (name: string) => WIRES.find((wire) => wire.name.includes(name)) ?? expect.fail(`no wire ${name}`)
 const openai6 = wireOf('Responses API by specification v3')
 const openai7 = wireOf('Responses API by specification v4')
+const chat6 = wireOf('Chat Completions by specification v3')
+const chat7 = wireOf('Chat Completions by specification v4')
 const google7 = wireOf('Gemini API by specification v4')
 
 /** What each session's scripted model was given, in order. */
@@ -130,16 +132,18 @@ let database: pg.Pool
 let claude: FakeApi
 let gpt: FakeApi
 let gemini: FakeApi
+let completions: FakeApi
 let agents: ReturnType<typeof defineAgent>[]
 
 beforeAll(async () => {
   // These tests stop and start Postgres, so they have their own.
   stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
-  ;[here, claude, gpt, gemini] = await Promise.all([
+  ;[here, claude, gpt, gemini, completions] = await Promise.all([
     deploy({ stack }),
     fakeApi(anthropicProblems, anthropicChunks, (message) => ({ type: 'error', error: { type: 'invalid_request_error', message } })),
     fakeApi(openaiProblems, openai7.chunks, (message) => openai7.refusal(400, 'invalid_request_error', message)),
     fakeApi(googleProblems, google7.chunks, (message) => google7.refusal(400, 'INVALID_ARGUMENT', message)),
+    fakeApi(chatProblems, chat7.chunks, (message) => chat7.refusal(400, 'invalid_request_error', message)),
   ])
   const common = { instructions: 'Read.', tools: [find], retry: { maxRetries: 0 }, recovery: { automatic: [] } }
   agents = [
@@ -148,6 +152,8 @@ beforeAll(async () => {
     defineAgent({ ...common, name: 'claude', model: anthropic('claude-sonnet-5-5', { apiKey: 'test', baseURL: claude.url }) }),
     defineAgent({ ...common, name: 'gpt-6', model: aiSdk(openai6.model(gpt.url)) }),
     defineAgent({ ...common, name: 'gpt-7', model: aiSdk(openai7.model(gpt.url)) }),
+    defineAgent({ ...common, name: 'chat-6', model: aiSdk(chat6.model(completions.url)) }),
+    defineAgent({ ...common, name: 'chat-7', model: aiSdk(chat7.model(completions.url)) }),
     defineAgent({ ...common, name: 'gemini', model: aiSdk(google7.model(gemini.url)) }),
   ] as ReturnType<typeof defineAgent>[]
   await startWorker()
@@ -156,7 +162,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await database?.end()
-  for (const api of [claude, gpt, gemini]) api?.server.close()
+  for (const api of [claude, gpt, gemini, completions]) api?.server.close()
   await here?.stop()
   await stack?.stop()
 })
@@ -195,6 +201,8 @@ describe('a file', () => {
     ['claude', () => claude],
     ['gpt-6', () => gpt],
     ['gpt-7', () => gpt],
+    ['chat-6', () => completions],
+    ['chat-7', () => completions],
     ['gemini', () => gemini],
   ] as const)('a file in a message and one in a result reach %s in every later turn, from another worker, too', async (agent, api) => {
     const { bodies } = api()

@@ -186,6 +186,23 @@ function inputFileProblems({ file_id: id, file_url: url, file_data: data, filena
   return typeof filename === 'string' && filename !== '' ? [] : ['input_file: filename is required with file_data']
 }
 
+/** OpenAI's Chat Completions API: the result of a call is text. */
+export function chatProblems(body: Record<string, unknown>): string[] {
+  const problems = brokenTexts(body)
+  for (const [at, { role, content, tool_calls: calls }] of (body.messages as Block[]).entries()) {
+    const here = `messages.${at}`
+    if (role === 'tool' && typeof content !== 'string') problems.push(`${here}: content of a tool message must be text`)
+    if (role === 'tool' && /JVBERi0|iVBORw0/.test(String(content))) problems.push(`${here}: base64 as text has too many tokens`)
+    const answers = (body.messages as Block[]).slice(at + 1, at + 1 + ((calls as Block[] | undefined)?.length ?? 0))
+    if (answers.some((one) => one.role !== 'tool')) problems.push(`${here}: tool_calls must be followed by tool messages`)
+    for (const part of role === 'user' && Array.isArray(content) ? (content as Block[]) : []) {
+      if (part.type === 'image_url') problems.push(...dataUrlProblems(part.type, (part.image_url as Block).url, ANY))
+      if (part.type === 'file') problems.push(...inputFileProblems(part.file as Block))
+    }
+  }
+  return problems
+}
+
 /** Google's Gemini API. */
 export function googleProblems(body: Record<string, unknown>): string[] {
   const problems = brokenTexts(body)
