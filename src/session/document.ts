@@ -27,6 +27,8 @@ const ENCRYPT = [
 ]
 /** A trailer's dictionary is short. */
 const NEARBY_BYTES = 1_500
+/** Trailers are at the end; a text may contain the name any number of times. */
+const MAX_LOOKS = 20
 const IN_DICTIONARY = /\/Encrypt\s*(?:\d+\s+\d+\s+R|<<)/
 
 /**
@@ -35,8 +37,10 @@ const IN_DICTIONARY = /\/Encrypt\s*(?:\d+\s+\d+\s+R|<<)/
  */
 function isEncrypted(data: string): boolean {
   for (const { text, at } of ENCRYPT) {
-    for (let found = data.indexOf(text); found >= 0; found = data.indexOf(text, found + 1)) {
+    let looks = 0
+    for (let found = data.lastIndexOf(text); found >= 0; found = found > 0 ? data.lastIndexOf(text, found - 1) : -1) {
       if (found % 4 !== at) continue
+      if (++looks > MAX_LOOKS) break
       const from = Math.max(0, Math.floor(found / 4) * 3 - NEARBY_BYTES)
       const near = String.fromCharCode(...bytesAt(data, from, 2 * NEARBY_BYTES))
       if (IN_DICTIONARY.test(near) && near.includes('/Root')) return true

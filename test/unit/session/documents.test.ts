@@ -22,6 +22,13 @@ describe('a document that no model can read', () => {
     expect(documentProblem({ type: 'base64', media_type: 'application/pdf', data: base64(text) })).toBeUndefined()
   })
 
+  it('a PDF is checked quickly, however often it contains the name of an encryption', () => {
+    const data = base64(`%PDF-1.7\n${'/Encrypt '.repeat(110_000)}is a name.\n<< /Root 1 0 R >>`)
+    const began = performance.now()
+    expect(documentProblem({ type: 'base64', media_type: 'application/pdf', data })).toBeUndefined()
+    expect(performance.now() - began).toBeLessThan(5_000)
+  })
+
   it('bytes that are not a PDF, an incomplete base64 text, blank text and a broken URL have a reason', () => {
     const pdf = (data: string) => documentProblem({ type: 'base64', media_type: 'application/pdf', data })
     expect(pdf(base64('<html>404</html>'))).toMatchObject({ code: 'invalid_file', reason: expect.stringContaining('not a PDF') })
