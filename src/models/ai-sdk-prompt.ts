@@ -63,7 +63,7 @@ export function promptOf({ system, messages }: Pick<ModelRequest, 'system' | 'me
  * a PDF as text, too. Google's have the same ending.
  */
 function takesResultsAsText({ provider }: Dialect): boolean {
-  return /\.chat$/.test(provider) && !/google|vertex/.test(provider)
+  return provider.endsWith('.chat') && !/google|vertex/.test(provider)
 }
 
 /** The images and documents of results, with a note before them: they follow the results as parts of the user's message. */
