@@ -7,9 +7,10 @@ import { isObject } from '../session/json.ts'
 import { type Continuation, SIGNALS, UPDATES, workflowIdOf } from '../session/protocol/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import { alreadyStored, isOfRequest } from './already-stored.ts'
-import { activitiesIn, type Activity, answersIn, finalAnswerIn, loadedBy, watermarkBefore } from './answered.ts'
+import { activitiesIn, type Activity, answersIn, answersOf, finalAnswerIn, loadedBy, watermarkBefore } from './answered.ts'
 import { historyOf, isReset, resetIn, startedOf, startIn } from './history-payloads.ts'
 import { lostWith, withoutFailures } from './placeable.ts'
+import { callsMadeBy, notHandled } from './ridden.ts'
 import {
   closingOf,
   completedIn,
@@ -119,10 +120,11 @@ export async function readUnstored(sessionId: string, executionId: string, event
   const received = [...ofMistaken, ...requests]
   const placed = [...ofMistaken.map((one) => ({ ...one, at: 0 })), ...left]
   const unanswered = activities.filter(({ at, endedAt }) => at > newest || endedAt === undefined || endedAt > newest)
-  const answers = withoutFailures([...inheritedBy(carried, loaded), ...(await answersIn(unanswered, client))])
+  const made = await callsMadeBy(unanswered, { sessionId, executionId }, client)
+  const answers = withoutFailures([...inheritedBy(carried, loaded), ...(await answersIn(unanswered, made, client))])
   if (newest < 0 && carriedUpTo > stored) return { received, answers, lost: 'events that an earlier execution passed on to it' }
   const known = stored > 0 ? await events.state() : undefined
-  return { received, answers, lost: lostWith(placed, { activities: unanswered, since: newest }, answers, known) }
+  return { received, answers, lost: lostWith(placed, { activities: unanswered, made, since: newest }, answers, known) }
 }
 
 /** Whether the stored events belong to another past than the one that these activities know. */
@@ -158,7 +160,8 @@ function completesAfter({ workflowTaskCompletedEventAttributes: completed }: His
 
 /**
  * What the execution itself had inherited from one that could not be replayed, and had not used by the time its events were stored. Used
- * answers match no open call or turn, and each update that was carried out left an event.
+ * answers match no open call or turn, and each update that was carried out left an event. Also the calls that ran as part of its last model
+ * call, if it had not handled them.
  */
 export async function readLeft(
   sessionId: string,
@@ -168,12 +171,14 @@ export async function readLeft(
 ): Promise<Pick<Succession, 'answers' | 'requests'>> {
   const history = await historyOf(sessionId, executionId, client)
   const { carried } = (await startIn(history, client)) ?? {}
-  const loaded = await loadedBy(await activitiesIn(history, client), client)
+  const activities = await activitiesIn(history, client)
+  const loaded = await loadedBy(activities, client)
   const updates = passedOnTo(loaded).filter(({ kind }) => kind === 'update')
   const settled = loaded?.found && 'state' in loaded ? loaded.state.seq : 0
   const left = await withoutStored(updates, events, settled, history, client)
   const requests = await Promise.all(left.map((one) => passedOn(one, executionId, client)))
-  const answers = inheritedBy(carried, loaded)
+  const made = await callsMadeBy(notHandled(activities, history), { sessionId, executionId }, client)
+  const answers = [...inheritedBy(carried, loaded), ...[...made].flatMap((one) => answersOf(...one))]
   return { ...(answers.length > 0 && { answers }), ...(requests.length > 0 && { requests }) }
 }
 
