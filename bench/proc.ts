@@ -1,5 +1,5 @@
 // What Linux says about a process: its memory, its CPU time, its connections.
-import { readdir, readFile, readlink } from 'node:fs/promises'
+import { readdir, readFile, readlink, writeFile } from 'node:fs/promises'
 
 /** Memory of a process, in megabytes. */
 export interface Memory {
@@ -16,6 +16,18 @@ export async function memoryOf(pid: number): Promise<Memory> {
   const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8')
   const mbOf = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(rollup)?.[1] ?? Number.NaN) / 1_024
   return { pss: mbOf('Pss'), rss: mbOf('Rss') }
+}
+
+/** Lets the peak of its memory begin again; the memory now, in megabytes. */
+export async function restartPeak(pid: number): Promise<number> {
+  await writeFile(`/proc/${pid}/clear_refs`, '5')
+  return peakOf(pid)
+}
+
+/** The peak of its RSS since then, in megabytes. */
+export async function peakOf(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1] ?? Number.NaN) / 1_024
 }
 
 /** Milliseconds of CPU that it has used so far. */

@@ -1,8 +1,8 @@
 // A chat in a page: `useChat` with pawl's transport. It may be reloaded at any moment.
 import { useChat } from '@ai-sdk/react'
-import type { UIMessage } from 'ai'
+import type { FileUIPart, UIMessage } from 'ai'
 import { PawlChatTransport } from 'pawl/ui'
-import { StrictMode, useEffect, useState } from 'react'
+import { StrictMode, useEffect, useRef, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 
 const query = new URLSearchParams(location.search)
@@ -10,8 +10,30 @@ const query = new URLSearchParams(location.search)
 const show = query.get('show') === 'steps' ? 'steps' : 'pieces'
 const transport = new PawlChatTransport({ agent: query.get('agent') ?? 'support', show })
 
+/** Files of a page as `useChat` sends them: data URLs. */
+async function filePartsOf(files: FileList): Promise<FileUIPart[]> {
+  const read = (file: File): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const reader = new FileReader()
+      reader.onload = () => resolve(reader.result as string)
+      reader.onerror = () => reject(reader.error ?? new Error(file.name))
+      reader.readAsDataURL(file)
+    })
+  return Promise.all([...files].map(async (file) => ({ type: 'file', mediaType: file.type, filename: file.name, url: await read(file) })))
+}
+
+function FilePart({ part: { mediaType, filename, url } }: { part: FileUIPart }) {
+  if (mediaType.startsWith('image/')) return <img src={url} alt={filename ?? 'An image'} />
+  return (
+    <a href={url} download={filename ?? 'file'}>
+      {filename ?? mediaType}
+    </a>
+  )
+}
+
 function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
   const [text, setText] = useState('')
+  const input = useRef<HTMLInputElement>(null)
   const { messages, setMessages, sendMessage, stop, regenerate, resumeStream, status, error, addToolApprovalResponse } = useChat({
     id,
     messages: loaded,
@@ -29,12 +51,21 @@ function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
     await sendMessage()
   }
 
+  /** The files stay in the form until they are read. */
+  async function say(files: FileList | null | undefined): Promise<void> {
+    const sent = sendMessage(files && files.length > 0 ? { text, files: await filePartsOf(files) } : { text })
+    setText('')
+    if (input.current) input.current.value = ''
+    await sent
+  }
+
   return (
     <main data-status={status}>
       {messages.map((message) => (
         <article key={message.id} id={message.id} data-role={message.role}>
           {message.parts.map((part, n) => {
             if (part.type === 'text') return <p key={n}>{part.text}</p>
+            if (part.type === 'file') return <FilePart key={n} part={part} />
             if (!('toolCallId' in part)) return null
             const name = part.type.replace(/^tool-/, '')
             return (
@@ -55,11 +86,11 @@ function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
       <form
         onSubmit={(event) => {
           event.preventDefault()
-          void sendMessage({ text })
-          setText('')
+          void say(input.current?.files)
         }}
       >
         <input value={text} onChange={({ target }) => setText(target.value)} aria-label="Message" />
+        <input ref={input} type="file" multiple accept="application/pdf,image/*,text/*,application/json" aria-label="Files" />
         <button type="submit">{isBusy ? 'Add' : 'Send'}</button>
         {/* A run that waits for a decision does not stream. */}
         <button type="button" disabled={!isBusy && !waits} onClick={() => void (isBusy ? stop() : transport.stop(id))}>

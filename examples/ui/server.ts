@@ -7,12 +7,15 @@ import { type Authorize, createHandler, nodeListener } from 'pawl/service'
 
 const HTML = '<!doctype html><meta charset="utf-8"><title>pawl</title><div id="root"></div><script type="module" src="/page.js"></script>'
 
+/** For messages with files, which pawl limits to 20 MB. */
+const MAX_BODY_BYTES = 21_000_000
+
 /**
  * The server; `authorize` says whose sessions a request may see. It does not listen on a port yet. `alias`: packages that the page is built
  * with in place of others, such as another version of the AI SDK.
  */
 export async function chatServer(pawl: Pawl, authorize: Authorize, alias: Record<string, string> = {}): Promise<Server> {
-  const handler = createHandler({ pawl, authorize, basePath: '/api/pawl' })
+  const handler = createHandler({ pawl, authorize, basePath: '/api/pawl', maxBodyBytes: MAX_BODY_BYTES })
   const page = await build({
     entryPoints: [fileURLToPath(new URL('page.tsx', import.meta.url))],
     bundle: true,

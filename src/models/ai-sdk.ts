@@ -62,6 +62,7 @@ async function callOf(model: LanguageModel, options: AiSdkOptions, request: Mode
     version: model.specificationVersion,
     urls,
     images,
+    provider: model.provider,
     continuesAnswers: isAnthropics(model),
     sendsBack: sendsBack(model, options, request),
   }

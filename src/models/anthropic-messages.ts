@@ -1,15 +1,15 @@
 // Converts the messages of a request to the form of Anthropic's API: the same transcript always yields the same bytes.
-import type { ContentBlockParam, TextCitationParam, ToolResultBlockParam } from '@anthropic-ai/sdk/resources/messages'
+import type { ContentBlockParam, DocumentBlockParam, TextCitationParam, ToolResultBlockParam } from '@anthropic-ai/sdk/resources/messages'
 import {
-  type ImageBlock,
+  type DocumentBlock,
   isThinking,
   type Message,
   type RedactedThinkingBlock,
-  type TextBlock,
   type ThinkingBlock,
   type ToolResultBlock,
   type UserBlock,
 } from '../session/content.ts'
+import { defined } from '../session/defined.ts'
 import { citationsIn, isSentBack, sentBlock } from './anthropic-server-tools.ts'
 import type { ImageLimits } from './image-limits.ts'
 import { soundMessages } from './sound-messages.ts'
@@ -54,6 +54,7 @@ function wireBlock(block: UserBlock | ToolResultBlock | SoundAnswerBlock, citati
     case 'provider':
       return sentBlock(block)
     case 'image':
+    case 'document':
       return wirePart(block)
     case 'thinking':
       return { type: 'thinking', thinking: block.thinking, signature: block.signature }
@@ -71,8 +72,9 @@ function wireResult({ tool_use_id, content, is_error }: ToolResultBlock): ToolRe
   return { type: 'tool_result', tool_use_id, content: sent, ...(is_error && { is_error: true }) }
 }
 
-function wirePart(part: TextBlock | ImageBlock) {
+function wirePart(part: UserBlock) {
   if (part.type === 'text') return { type: 'text' as const, text: part.text }
+  if (part.type === 'document') return wireDocument(part)
   const { source } = part
   return {
     type: 'image' as const,
@@ -80,5 +82,14 @@ function wirePart(part: TextBlock | ImageBlock) {
       source.type === 'url'
         ? { type: 'url' as const, url: source.url }
         : { type: 'base64' as const, media_type: source.media_type, data: source.data },
+  }
+}
+
+function wireDocument({ source, title, context, citations }: DocumentBlock): DocumentBlockParam {
+  return {
+    type: 'document',
+    source: { ...source },
+    ...defined({ title, context }),
+    ...(citations?.enabled && { citations: { enabled: true } }),
   }
 }

@@ -1,13 +1,13 @@
-// What providers document about the images of a request. A request that exceeds a limit is refused as a whole.
+// What providers document about the images and documents of a request. A request that exceeds a limit is refused as a whole.
 import type { MediaType } from '../session/image.ts'
 
-/** Limits of the images in one request. */
+/** Limits of the images and documents in one request. */
 export interface ImageLimits {
   /** The types that the provider accepts. */
   mediaTypes: readonly MediaType[]
   /** Base64 characters of one image. */
   maxChars: number
-  /** Base64 characters of all images together: a request's limit in bytes, minus room for the rest of the request. */
+  /** Base64 characters of all images and documents together: a request's limit in bytes, minus room for the rest of the request. */
   maxTotalChars: number
   /** The longest side in pixels. */
   maxSide: number
@@ -15,8 +15,10 @@ export interface ImageLimits {
   maxImages: number
   /** A request with more images than `above` may have only images whose sides are at most `maxSide`. */
   many?: { above: number; maxSide: number }
-  /** Whether the provider refuses `http:` URLs of images. */
+  /** Whether the provider refuses `http:` URLs. */
   httpsOnly: boolean
+  /** Ids of files that were uploaded to the provider have this form; absent: it accepts none. */
+  fileIds?: RegExp
 }
 
 const MB = 1024 * 1024
@@ -35,6 +37,7 @@ export function anthropicImages(contextWindow: number | undefined): ImageLimits 
     maxImages: contextWindow === undefined || contextWindow <= SMALL_WINDOW ? 100 : 600,
     many: { above: 20, maxSide: 2_000 },
     httpsOnly: true,
+    fileIds: /^file_/,
   }
 }
 
@@ -46,6 +49,7 @@ const OPENAI: ImageLimits = {
   maxSide: Infinity,
   maxImages: 500,
   httpsOnly: false,
+  fileIds: /^(?:file|assistant)-/,
 }
 
 /** Google's limits: no GIF, and 20 MB per request with inline data. */
@@ -56,6 +60,7 @@ const GOOGLE: ImageLimits = {
   maxSide: Infinity,
   maxImages: 3_000,
   httpsOnly: false,
+  fileIds: /^https:\/\/\S+\/files\//,
 }
 
 /** The limits of the provider with this name in the AI SDK, such as `openai.responses`. Unknown providers have the lowest ones. */
@@ -63,5 +68,6 @@ export function imagesOf(provider: string, contextWindow: number | undefined): I
   if (/anthropic|bedrock/.test(provider)) return { ...anthropicImages(contextWindow), httpsOnly: false }
   if (/^(?:openai|azure)\b/.test(provider)) return OPENAI
   if (/^(?:google|vertex)\b/.test(provider)) return GOOGLE
-  return { ...OPENAI, maxTotalChars: 14 * MB, maxImages: 100 }
+  const { fileIds: _, ...unknown } = OPENAI
+  return { ...unknown, maxTotalChars: 14 * MB, maxImages: 100 }
 }

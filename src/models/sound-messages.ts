@@ -108,6 +108,7 @@ function userBlock(block: ContentBlock): UserMessage['content'] {
     case 'text':
       return isBlank(block) ? [] : [text(wellFormed(block.text))]
     case 'image':
+    case 'document':
       return [block]
     case 'tool_result':
       return [soundResult(block)]
@@ -122,7 +123,7 @@ function soundResult({ tool_use_id, content, is_error }: ToolResultBlock): ToolR
   const parts = typeof content === 'string' ? [text(content)] : content
   const sound = parts.flatMap((part): UserBlock[] => {
     if (part.type === 'text') return isBlank(part) ? [] : [text(wellFormed(part.text))]
-    return [isError ? text(systemNote('An image of this error is not shown.')) : part]
+    return [isError ? text(systemNote(`${part.type === 'image' ? 'An image' : 'A document'} of this error is not shown.`)) : part]
   })
   const all = sound.length > 0 ? sound : [text(isError ? EMPTY_ERROR : EMPTY_RESULT)]
   const [first] = all

@@ -45,12 +45,29 @@ const image = z.strictObject({
     z.strictObject({ type: z.literal('url'), url: matching(/^https?:\/\/\S+$/, 'must be an http or https address') }),
   ]),
 })
-/** A user's text and images. */
+const document = z.strictObject({
+  type: z.literal('document'),
+  source: z.discriminatedUnion('type', [
+    z.strictObject({
+      type: z.literal('base64'),
+      media_type: z.enum(['application/pdf']),
+      data: z.string().min(1).describe('The PDF in base64.'),
+    }),
+    z.strictObject({ type: z.literal('text'), media_type: z.enum(['text/plain']), data: z.string() }),
+    z.strictObject({ type: z.literal('url'), url: matching(/^https?:\/\/\S+$/, 'must be an http or https address') }),
+    z.strictObject({ type: z.literal('file'), file_id: z.string().min(1).max(200).describe("The id that the model's provider gave it.") }),
+  ]),
+  title: z.string().max(500).optional().describe('Its name, which the model sees.'),
+  context: z.string().max(MAX_TEXT).optional().describe('What the model should know about it.'),
+  citations: z.strictObject({ enabled: z.boolean() }).optional().describe('Whether Claude may cite it.'),
+})
+/** A user's text, images and documents. */
 const content = z
-  .union([matching(/\S/, 'must not be empty'), z.array(z.discriminatedUnion('type', [text, image])).min(1, 'must not be empty')], {
-    error: 'must be text, or a list of blocks of text and images',
-  })
-  .describe('Text, or blocks of text and images.')
+  .union(
+    [matching(/\S/, 'must not be empty'), z.array(z.discriminatedUnion('type', [text, image, document])).min(1, 'must not be empty')],
+    { error: 'must be text, or a list of blocks of text, images and documents' },
+  )
+  .describe('Text, or blocks of text, images and documents.')
 
 /** The members of a message. */
 export const MESSAGE = {

@@ -1,5 +1,5 @@
 // What a session knows of a tool call: its resolution, its attempts, its result and its effect.
-import type { ImageBlock, TextBlock } from './content.ts'
+import type { UserBlock } from './content.ts'
 import type { Cost } from './spending/spend.ts'
 import type { Json } from './json.ts'
 
@@ -137,7 +137,7 @@ export interface RunEffect {
 }
 
 /** Text or blocks of a tool result. */
-export type ResultContent = string | (TextBlock | ImageBlock)[]
+export type ResultContent = string | UserBlock[]
 
 /** The states of a tool call. */
 export type ToolCallStatus =

@@ -1,6 +1,9 @@
 // The types of Anthropic's Messages API that sessions use: blocks, messages, stop reasons, usage.
+import { pdfProblem } from './document.ts'
 import { isBase64, imageFacts, type MediaType } from './image.ts'
-import type { Json, JsonObject } from './json.ts'
+import { isObject, type Json, type JsonObject } from './json.ts'
+import { numberText } from './number-text.ts'
+import { wellFormed } from './well-formed.ts'
 
 /** What a provider attaches to a block of an answer; sent back only to that provider. */
 export interface FromProvider {
@@ -32,6 +35,26 @@ export type AnswerSource =
   | { type: 'url'; url: string; title?: string }
   /** A document, by its title; `mediaType`: such as `application/pdf`. */
   | { type: 'document'; title: string; mediaType: string; filename?: string }
+/** A file from a user or in a tool result: a PDF, plain text, a file at a URL, or one that was uploaded to the provider. */
+export interface DocumentBlock {
+  /** Always `document`. */
+  type: 'document'
+  /** The file: a PDF in base64, plain text, the URL of a PDF, or the id that the model's provider gave an uploaded file. */
+  source:
+    | { type: 'base64'; media_type: 'application/pdf'; data: string }
+    | { type: 'text'; media_type: 'text/plain'; data: string }
+    | { type: 'url'; url: string }
+    | { type: 'file'; file_id: string }
+  /** Its name, such as `report.pdf`, which the model sees; at most 500 characters. */
+  title?: string
+  /** What the model should know about it, beside its contents; at most 4,000 characters. Not cited. Only Claude gets it as such. */
+  context?: string
+  /** Whether Claude may cite it. If one document of a request has it, pawl turns it on for all, because Claude accepts only all or none. */
+  citations?: { enabled: boolean }
+}
+
+/** A block that is not text. */
+export type MediaBlock = ImageBlock | DocumentBlock
 
 /** Text of a model's answer. */
 export interface AnswerTextBlock extends TextBlock, FromProvider {
@@ -99,13 +122,13 @@ export interface ToolResultBlock {
   /** The `id` of the `tool_use` that it answers. */
   tool_use_id: string
   /** The result. */
-  content: string | (TextBlock | ImageBlock)[]
+  content: string | UserBlock[]
   /** Whether the call failed. */
   is_error?: boolean
 }
 
-/** The content of a user's message. */
-export type UserBlock = TextBlock | ImageBlock
+/** The content of a user's message, and of a tool's result. */
+export type UserBlock = TextBlock | MediaBlock
 
 /** The content of a model's answer. */
 export type AssistantBlock = AnswerTextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ProviderBlock
@@ -113,6 +136,46 @@ export type AssistantBlock = AnswerTextBlock | ThinkingBlock | RedactedThinkingB
 /** Whether a block is thinking, readable or not. */
 export function isThinking(block: { type: string }): block is ThinkingBlock | RedactedThinkingBlock {
   return block.type === 'thinking' || block.type === 'redacted_thinking'
+}
+
+/** Whether a block is an image or a document. */
+export function isMedia(block: { type: string }): block is MediaBlock {
+  return block.type === 'image' || block.type === 'document'
+}
+
+/** What an image or a document is called where its contents are not shown: `[image]`, `[document "report.pdf", PDF, 1,204 KB]`. */
+export function labelOf(block: MediaBlock): string {
+  if (block.type === 'image') return '[image]'
+  return `[${['document', ...(block.title === undefined ? [] : [JSON.stringify(wellFormed(block.title))])].join(' ')}, ${formOf(block.source)}]`
+}
+
+function formOf(source: DocumentBlock['source']): string {
+  switch (source.type) {
+    case 'base64':
+      return `PDF, ${sizeText(bytesOf(source.data))}`
+    case 'text':
+      return `text, ${sizeText(source.data.length)}`
+    case 'url':
+      return source.url
+    case 'file':
+      return `file ${source.file_id}`
+  }
+}
+
+/** Bytes of a base64 text, without its padding. */
+function bytesOf(data: string): number {
+  const padding = data.endsWith('==') ? 2 : data.endsWith('=') ? 1 : 0
+  return (data.length / 4) * 3 - padding
+}
+
+function sizeText(bytes: number): string {
+  return bytes < 1_000 ? `${Math.floor(bytes)} bytes` : `${numberText(Math.round(bytes / 1_000))} KB`
+}
+
+/** The text of a result or a message where its images and documents are not shown: their labels are in their places. */
+export function labelledText(content: string | readonly UserBlock[], separator = '\n'): string {
+  if (typeof content === 'string') return content
+  return content.map((block) => (block.type === 'text' ? block.text : labelOf(block))).join(separator)
 }
 
 /** Whether a block is text without a visible character. */
@@ -195,4 +258,67 @@ export function imageProblem(source: ImageBlock['source']): string | undefined {
   if (source.type === 'url') return URL.canParse(source.url) ? undefined : 'Its URL is not valid.'
   if (!isBase64(source.data)) return 'Its base64 text is not complete: encode the whole file, with padding.'
   return imageFacts(source.data) ? undefined : 'Its bytes are not a JPEG, PNG, GIF or WebP image.'
+}
+
+/** Limits of what a document says about itself, in characters. */
+const MAX_TITLE = 500
+const MAX_CONTEXT = 4_000
+const FILE_ID = /^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,199}$/
+
+/** Whether a value has the form of a document block, with no other members. Its bytes may still be something else (`documentProblem`). */
+export function isDocument(block: unknown): block is DocumentBlock {
+  if (!isObject(block) || block.type !== 'document') return false
+  const { type: _, source, title, context, citations, ...others } = block
+  return (
+    Object.values(others).every((value) => value === undefined) &&
+    isDocumentSource(source) &&
+    (title === undefined || (typeof title === 'string' && title.length <= MAX_TITLE)) &&
+    (context === undefined || (typeof context === 'string' && context.length <= MAX_CONTEXT)) &&
+    (citations === undefined || (isObject(citations) && typeof citations.enabled === 'boolean'))
+  )
+}
+
+function isDocumentSource(source: unknown): source is DocumentBlock['source'] {
+  if (!isObject(source)) return false
+  const { type, media_type, data, url, file_id } = source
+  switch (type) {
+    case 'base64':
+      return media_type === 'application/pdf' && typeof data === 'string'
+    case 'text':
+      return media_type === 'text/plain' && typeof data === 'string'
+    case 'url':
+      return typeof url === 'string' && WEB_ADDRESS.test(url)
+    case 'file':
+      return typeof file_id === 'string' && FILE_ID.test(file_id)
+    default:
+      return false
+  }
+}
+
+/** Why no model can read a document. The codes are those with which messages are refused. */
+export interface DocumentProblem {
+  code: 'invalid_file' | 'encrypted_file'
+  reason: string
+}
+
+const PDF_PROBLEMS = {
+  base64: { code: 'invalid_file', reason: 'Its base64 text is not complete: encode the whole file, with padding.' },
+  invalid: { code: 'invalid_file', reason: 'Its bytes are not a PDF. Send text as a document of text, and convert other files.' },
+  encrypted: { code: 'encrypted_file', reason: 'The PDF is encrypted, and no model can read it: remove its password and its protection.' },
+} as const satisfies Record<string, DocumentProblem>
+
+/** Why no model can read the document, if the document alone shows that. */
+export function documentProblem(source: DocumentBlock['source']): DocumentProblem | undefined {
+  switch (source.type) {
+    case 'base64': {
+      const problem = pdfProblem(source.data)
+      return problem && PDF_PROBLEMS[problem]
+    }
+    case 'text':
+      return source.data.trim() === '' ? { code: 'invalid_file', reason: 'It has no text.' } : undefined
+    case 'url':
+      return URL.canParse(source.url) ? undefined : { code: 'invalid_file', reason: 'Its URL is not valid.' }
+    case 'file':
+      return undefined
+  }
 }

@@ -32,8 +32,8 @@ export interface RefusedContent {
   /** The event that added the message. */
   seq: number
   /** `text`: text of a user or a model; `result`: text in a tool's result; `call`: the arguments of a call. */
-  kind: 'text' | 'image' | 'result' | 'call'
-  /** Characters of the text, of an image's base64 or URL, or of the arguments' JSON. */
+  kind: 'text' | 'image' | 'document' | 'result' | 'call'
+  /** Characters of the text, of an image's or a document's data or URL, or of the arguments' JSON. */
   size: number
   /** Digest of the part. */
   digest: string

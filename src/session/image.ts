@@ -97,6 +97,12 @@ interface Reader {
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
 
+/** Decodes `length` bytes of base64 from a position; zeros beyond the end. */
+export function bytesAt(data: string, at: number, length: number): number[] {
+  const { byte } = readerOf(data)
+  return Array.from({ length }, (_, index) => byte(at + index))
+}
+
 // The workflow's sandbox has neither Buffer nor atob.
 function readerOf(data: string): Reader {
   const digit = (at: number): number => Math.max(0, ALPHABET.indexOf(data.charAt(at) || 'A'))

@@ -25,6 +25,8 @@ export interface Blobs {
   put(sessionId: string, blob: Blob, executionId?: string): Promise<void>
   /** The stored JSON texts, by sha256; a text that does not match its sha256 counts as missing. */
   get(sessionId: string, refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[]): Promise<Map<string, string>>
+  /** Up to `characters` of a stored JSON text, from a position in it; undefined if the value is missing. Both count code points. */
+  piece(sessionId: string, sha256: string, from: number, characters: number): Promise<string | undefined>
   /** Copies the existing values to another session. `executionId`: the execution that began it; nothing is copied if that was erased. */
   copy(from: string, to: string, sha256s: readonly string[], executionId: string): Promise<void>
 }
@@ -49,6 +51,14 @@ export function blobsOf(
           : database.transaction((tx) => putUnlessErased(tx, schema, { sessionId, blob, executionId })),
       ),
     get: (sessionId, refs) => reading(() => getBlobs(database, schema, sessionId, refs)),
+    piece: (sessionId, sha256, from, characters) =>
+      reading(async () => {
+        const [row] = await database.query(
+          `select substr(content, $3::int + 1, $4::int) as piece from ${schema.table('blobs')} where session_id = $1 and sha256 = $2`,
+          [safeKey(sessionId), sha256, from, characters],
+        )
+        return row?.piece ?? undefined
+      }),
     copy: (from, to, sha256s, executionId) =>
       prepared(async () => {
         if (sha256s.length > 0) await database.transaction((tx) => copyUnlessErased(tx, schema, { from, to, sha256s, executionId }))

@@ -95,7 +95,7 @@ export function outputMessages(content: readonly AssistantBlock[], stopReason: s
 
 function partsOf(content: string | readonly UserBlock[]): Json[] {
   if (typeof content === 'string') return [{ type: 'text', content }]
-  return content.map((block) => (block.type === 'text' ? { type: 'text', content: block.text } : { type: 'image' }))
+  return content.map((block) => (block.type === 'text' ? { type: 'text', content: block.text } : { type: block.type }))
 }
 
 function partOf(block: AssistantBlock): Json {

@@ -1,7 +1,8 @@
 // What an AI SDK tool's `toModelOutput` returns, as text and blocks for the model.
 import type { Logger } from '../agent/tool.ts'
 import type { ResultContent } from '../session/call-facts.ts'
-import { type ImageBlock, isImageSource, type TextBlock } from '../session/content.ts'
+import { isDocument, isImageSource, type MediaBlock, type UserBlock } from '../session/content.ts'
+import { isPdf } from '../session/document.ts'
 import { imageFacts, type MediaType } from '../session/image.ts'
 import { isObject } from '../session/json.ts'
 
@@ -40,18 +41,18 @@ interface Media {
   text?: string
 }
 
-function blockOf(part: unknown, log: Logger): TextBlock | ImageBlock {
+function blockOf(part: unknown, log: Logger): UserBlock {
   const { type, text } = isObject(part) ? part : {}
   if (type === 'text') return { type: 'text', text: String(text) }
   const media = mediaOf(isObject(part) ? part : {})
-  const shown = media && (media.text === undefined ? (imageOf(media) ?? textOf(media)) : media.text)
+  const shown = media && (media.text === undefined ? (imageOf(media) ?? pdfOf(media) ?? textOf(media)) : media.text)
   if (typeof shown === 'string') return { type: 'text', text: shown }
   if (shown) return shown
   const what = `${media?.mediaType ?? String(type)}${media?.filename === undefined ? '' : ` "${media.filename}"`}`
   log.warn({ part: what }, 'the model does not see a part of the content that toModelOutput returned')
   return {
     type: 'text',
-    text: `[Left out: ${what}${media?.url === undefined ? '' : ` at ${media.url}`}. Only text and images can be shown here.]`,
+    text: `[Left out: ${what}${media?.url === undefined ? '' : ` at ${media.url}`}. Only text, images and PDFs can be shown here.]`,
   }
 }
 
@@ -86,7 +87,7 @@ function located(url: unknown): Partial<Media> {
   return mediaType !== undefined && data !== undefined ? { mediaType, data } : { url: String(url) }
 }
 
-function imageOf({ mediaType = '', data, url }: Media): ImageBlock | undefined {
+function imageOf({ mediaType = '', data, url }: Media): MediaBlock | undefined {
   if (!/^image(\/|$)/.test(mediaType)) return undefined
   const source =
     data === undefined
@@ -94,6 +95,14 @@ function imageOf({ mediaType = '', data, url }: Media): ImageBlock | undefined {
       : // The bytes are more reliable than the declared type, which may be `image/*`.
         { type: 'base64' as const, media_type: imageFacts(data)?.mediaType ?? (mediaType as MediaType), data }
   return isImageSource(source) ? { type: 'image', source } : undefined
+}
+
+/** The document for a PDF, or for the address of one. */
+function pdfOf({ mediaType, filename, data, url }: Media): MediaBlock | undefined {
+  if (mediaType !== 'application/pdf' && !(data !== undefined && isPdf(data))) return undefined
+  const source = data === undefined ? { type: 'url', url } : { type: 'base64', media_type: 'application/pdf', data }
+  const document = { type: 'document', source, ...(filename !== undefined && filename !== '' && { title: filename.slice(-500) }) }
+  return isDocument(document) ? document : undefined
 }
 
 /** The text of a text file. */

@@ -1,5 +1,5 @@
 // Builds UI messages from chunks and from the events of a session.
-import type { UserBlock } from '../session/content.ts'
+import { type DocumentBlock, labelOf, type UserBlock } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
 import type { EventOf, SessionEvent } from '../session/events.ts'
 import { isObject, type JsonObject } from '../session/json.ts'
@@ -61,9 +61,33 @@ function saidOf({ messageId, content, metadata }: EventOf<'message_received'>): 
 
 function partOf(block: UserBlock): LoosePart {
   if (block.type === 'text') return { type: 'text', text: block.text }
+  if (block.type === 'document') return documentPart(block)
   const { source } = block
   if (source.type === 'url') return { type: 'file', mediaType: 'image/*', url: source.url }
   return { type: 'file', mediaType: source.media_type, url: `data:${source.media_type};base64,${source.data}` }
+}
+
+/** A file at the model's provider has no address that a page could show. */
+function documentPart(block: DocumentBlock): LoosePart {
+  const { source, title } = block
+  const filename = title === undefined ? {} : { filename: title }
+  switch (source.type) {
+    case 'base64':
+      return { type: 'file', mediaType: source.media_type, ...filename, url: `data:${source.media_type};base64,${source.data}` }
+    case 'text':
+      return { type: 'file', mediaType: source.media_type, ...filename, url: `data:text/plain;base64,${base64Of(source.data)}` }
+    case 'url':
+      return { type: 'file', mediaType: 'application/pdf', ...filename, url: source.url }
+    case 'file':
+      return { type: 'text', text: labelOf(block) }
+  }
+}
+
+/** Base64 of a text in UTF-8, in browsers, too. */
+function base64Of(text: string): string {
+  let bytes = ''
+  for (const byte of new TextEncoder().encode(text)) bytes += String.fromCharCode(byte)
+  return btoa(bytes)
 }
 
 /** Adds a chunk of a recorded answer to its message, as the AI SDK does. */

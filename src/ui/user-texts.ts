@@ -6,7 +6,7 @@ const GONE = 'This conversation is no longer available. Start a new one.'
 const DECIDED = 'This was already decided.'
 const CHANGED = 'This has changed since you opened it. Reload the conversation, and try again.'
 const LIMIT = 'This conversation has reached its limit.'
-const TOO_LARGE = 'Your message is too large. Shorten it, or send fewer images.'
+const TOO_LARGE = 'Your message is too large. Shorten it, or send fewer or smaller files.'
 const ADDRESS = 'The address of this conversation is not valid. Check the link, or start a new conversation.'
 const NOT_SENT = 'Your message contains something that cannot be sent. Change it, and try again.'
 const NOT_UNDERSTOOD = 'The server did not understand this request. Reload the page, and try again.'
@@ -22,6 +22,8 @@ const BY_CODE: Readonly<Record<string, string>> = {
   unknown_agent: 'This assistant is not available here. Start a new conversation.',
   agent_mismatch: 'This conversation is with another assistant. Start a new one.',
   invalid_message: NOT_SENT,
+  invalid_file: 'This file cannot be read. Save it again as a PDF, an image or plain text.',
+  encrypted_file: 'This PDF is protected, and cannot be read. Send a copy without a password.',
   invalid_metadata: NOT_SENT,
   undecodable: NOT_SENT,
   message_not_found: CHANGED,

@@ -85,6 +85,7 @@ export type Ask =
   /** How long must this call wait for a provider whose gate is closed? The answer is in milliseconds. */
   | { ask: 'place_at_gate'; key: string; call: string }
   | { ask: 'get_values'; sessionId: string; refs: readonly BlobRef[] }
+  | { ask: 'get_piece'; sessionId: string; sha256: string; from: number }
   /** Do the limits of its tool admit the call? The answer is the number of milliseconds after which to ask again. */
   | ({ ask: 'admit' } & AdmissionRequest)
   /** Note that an admitted call no longer runs. */
@@ -104,6 +105,7 @@ export interface Answers {
   admit: number
   leave_limits: true
   get_values: Map<string, string>
+  get_piece: string | undefined
   earlier_key: Awaited<ReturnType<EarlierKeys>>
 }
 

@@ -5,6 +5,7 @@ import { PawlChatTransport, type UiMessageChunk } from 'pawl/ui'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seededRandom } from '../../src/testing/crash/random.ts'
+import { pdfBlock } from '../support/documents.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
@@ -95,6 +96,31 @@ describe('the chat page', () => {
     for (const page of [one, other])
       await until('it shows the answer', async () => (await shownIn(page)).at(-1)?.text.endsWith('Decided.'), 30_000)
     expect((await here.pawl.session(session).toolCalls()).map(({ status }) => status)).toEqual(['completed', 'denied'])
+  })
+
+  it('the chat page sends a file, and shows it after a reload while executors are killed', async () => {
+    const session = `ui-${randomUUID()}`
+    const order: SpeechOrder = { name: 'file', turns: 2, words: 30, everyMs: 15 }
+    const page = await here.load(session)
+    const { source } = pdfBlock({ size: 50_000 })
+    const { data } = source as { data: string }
+    await page.setInputFiles('input[type=file]', { name: 'terms.pdf', mimeType: 'application/pdf', buffer: Buffer.from(data, 'base64') })
+    await say(page, JSON.stringify(order))
+    await until('the answer has begun', async () => (await shownIn(page)).at(-1)?.role === 'assistant', 30_000)
+    for (const pid of here.supervisor.pids()) process.kill(pid, 'SIGKILL')
+    await page.reload()
+    const all = speech(order, 1) + speech(order, 2)
+    await until('the page shows the whole answer', async () => (await shownIn(page)).at(-1)?.text === all, 60_000)
+    const link = page.getByRole('link', { name: 'terms.pdf' })
+    expect(await link.getAttribute('href')).toBe(`data:application/pdf;base64,${data}`)
+    const [received] = ofType(await eventsOf(here.pawl.session(session)), 'message_received')
+    expect(received?.content).toEqual([
+      { type: 'document', source, title: 'terms.pdf' },
+      { type: 'text', text: JSON.stringify(order) },
+    ])
+    await page.setInputFiles('input[type=file]', { name: 'a.zip', mimeType: 'application/zip', buffer: Buffer.from('PK') })
+    await say(page, 'And this?')
+    await until('the page says what is wrong', async () => (await page.locator('[role=alert]').count()) === 1, 30_000)
   })
 
   it('the chat page stops a run that waits for a decision', async () => {

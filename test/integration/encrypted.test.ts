@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SIGNALS, UPDATES, workflowIdOf } from '../../src/session/protocol/protocol.ts'
 import { approvalStage, type ApprovalScene, type ApprovalStage, digestOf, once, pendingOf } from '../support/approvals.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
+import { pdfBlock, textDocument } from '../support/documents.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { dataConverter } from '../support/own/encrypting.ts'
 import { inOrder, use } from '../support/scenes.ts'
@@ -159,11 +160,26 @@ async function rawHistories(): Promise<Raw> {
   return found
 }
 
+/** A message with a file in history, and one whose history has the file's name and a reference. */
+async function files(): Promise<void> {
+  const { session } = play({ model: () => 'I have read it.' })
+  const about = { title: `${SECRET}.pdf`, context: SECRET }
+  for (const block of [textDocument(`It says ${SECRET}.`), pdfBlock({ size: 300_000, seed: SECRET })]) {
+    const run = await session.send([
+      { type: 'text', text: SECRET },
+      { ...block, ...about },
+    ])
+    await run.result(TIMEOUT)
+  }
+  expect(ofType(await eventsOf(session), 'message_received')[1]).toMatchObject({ content: expect.stringContaining(SECRET), blob: {} })
+}
+
 describe('with a payload codec, the raw histories', () => {
   it('raw histories written with a payload codec contain none of the user’s data as plain text', async () => {
     // Not all at once: a run of twelve steps would share the machine with dozens of sessions that open and close.
     await Promise.all([everyCommand(), everyFailure()])
     await everyRefusal()
+    await files()
     const { text, refused, requested, failed } = await rawHistories()
     // The scan has seen what it is about.
     expect(new Set(requested)).toEqual(new Set([...Object.values(UPDATES), SIGNALS.message, SIGNALS.interrupt, SIGNALS.close]))

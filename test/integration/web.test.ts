@@ -651,7 +651,7 @@ describe('a mistaken request', () => {
     [{ content: 'x', deadline: '5 weeks' }, 'body.deadline', "such as '30s'"],
     [{ content: 'x', deadline: true }, 'body.deadline', "such as '30s'"],
     [{ content: [{ type: 'text', text: 'x', more: 1 }] }, 'body.content.0.more', 'is not a known member'],
-    [{ content: 5 }, 'body.content', 'must be text, or a list of blocks of text and images'],
+    [{ content: 5 }, 'body.content', 'must be text, or a list of blocks of text, images and documents'],
   ])('a mistaken request with %j is told what is wrong at %s: %s', async (sent, at, detail) => {
     const { body } = await acme.post('/v1/sessions', { agent: 'desk', ...sent })
     expect(body.parts).toEqual([{ at, detail: expect.stringContaining(detail) }])

@@ -24,6 +24,7 @@ export function anthropicProblems(body: Record<string, unknown>): string[] {
   )
   const ids = new Set<unknown>()
   const images: { data: string; mediaType: unknown }[] = []
+  const documents: Block[] = []
   let open: unknown[] = []
   for (const [at, { role, content }] of messages.entries()) {
     const blocks = content as Block[]
@@ -48,6 +49,7 @@ export function anthropicProblems(body: Record<string, unknown>): string[] {
       for (const part of [block, ...inside]) {
         say(part.type === 'text' && String(part.text).trim() === '' && `${here}: text content blocks must contain non-whitespace text`)
         if (part.type === 'image') checkSource(part.source as Block, here)
+        if (part.type === 'document') checkDocument(part, here)
       }
       say(
         role === 'assistant' &&
@@ -55,7 +57,11 @@ export function anthropicProblems(body: Record<string, unknown>): string[] {
           !isServerBlock(block.type) &&
           `${here}: not in an answer`,
       )
-      say(role === 'user' && !['text', 'image', 'tool_result'].includes(String(block.type)) && `${here}: not in a message of the user`)
+      say(
+        role === 'user' &&
+          !['text', 'image', 'document', 'tool_result'].includes(String(block.type)) &&
+          `${here}: not in a message of the user`,
+      )
       if (block.type === 'tool_use') {
         open.push(block.id)
         say(ids.has(block.id) && `${here}: tool_use ids must be unique`)
@@ -87,6 +93,8 @@ export function anthropicProblems(body: Record<string, unknown>): string[] {
         'At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels',
     )
   }
+  const cited = documents.filter(({ citations }) => (citations as { enabled?: unknown } | undefined)?.enabled === true).length
+  say(cited > 0 && cited < documents.length && 'citations must be enabled on all or none of the documents in a request')
   say(images.length > 100 && `Too much media: ${images.length} images > 100`)
   say(Buffer.byteLength(JSON.stringify(body)) > 32 * MB && '413 request_too_large')
   const thinking = body.thinking as { type?: unknown } | undefined
@@ -107,6 +115,26 @@ export function anthropicProblems(body: Record<string, unknown>): string[] {
   const count = marked.filter((block) => 'cache_control' in block).length + ('cache_control' in body ? 1 : 0)
   say(count > 4 && `A maximum of 4 blocks with cache_control may be provided. Found ${count}.`)
   return problems
+
+  function checkDocument(block: Block, here: string): void {
+    documents.push(block)
+    const { type, data, media_type: mediaType, url, file_id: fileId } = block.source as Block
+    const known = ['type', 'source', 'title', 'context', 'citations', 'cache_control']
+    say(Object.keys(block).some((name) => !known.includes(name)) && `${here}: Extra inputs are not permitted`)
+    for (const name of ['title', 'context']) say(block[name] === '' && `${here}.${name}: String should have at least 1 character`)
+    if (type === 'base64') {
+      const bytes = Buffer.from(String(data), 'base64')
+      say(mediaType !== 'application/pdf' && `${here}.source.base64.media_type: Input should be 'application/pdf'`)
+      say(!isFullBase64(String(data)) && `${here}: invalid base64 data`)
+      say(bytes.toString('latin1', 0, 5) !== '%PDF-' && `${here}: The PDF specified was not valid.`)
+      say(bytes.includes('/Encrypt') && `${here}: The PDF specified is password protected.`)
+    } else if (type === 'text') {
+      say(mediaType !== 'text/plain' && `${here}.source.text.media_type: Input should be 'text/plain'`)
+      say(String(data).trim() === '' && `${here}: text content blocks must contain non-whitespace text`)
+    } else if (type === 'url') say(!String(url).startsWith('https://') && `${here}: Only HTTPS URLs are supported`)
+    else if (type === 'file') say(!/^file_[A-Za-z0-9_]+$/.test(String(fileId)) && `${here}: Invalid file id`)
+    else say(`${here}.source: unknown source ${String(type)}`)
+  }
 
   function checkSource({ type, data, media_type: mediaType, url }: Block, here: string): void {
     if (type === 'url') {
@@ -197,6 +225,35 @@ export function openaiProblems(body: Record<string, unknown>): string[] {
   )
   for (const { type, image_url: url } of images.filter((part) => part.type === 'input_image'))
     problems.push(...dataUrlProblems(type, url, ANY))
+  for (const part of images.filter(({ type }) => type === 'input_file')) problems.push(...inputFileProblems(part))
+  return problems
+}
+
+/** A file of the Responses API has an id, an address, or its bytes with a name. */
+function inputFileProblems({ file_id: id, file_url: url, file_data: data, filename }: Block): string[] {
+  if ([id, url, data].filter((one) => one !== undefined).length !== 1) return ['input_file: exactly one of file_id, file_url and file_data']
+  if (id !== undefined) return /^(?:file|assistant)-/.test(String(id)) ? [] : [`Invalid file id: ${String(id)}`]
+  if (url !== undefined) return /^https?:/.test(String(url)) ? [] : ['input_file: invalid URL']
+  const [, base64 = ''] = /^data:application\/pdf;base64,(.*)$/s.exec(String(data)) ?? []
+  const bytes = Buffer.from(base64, 'base64')
+  if (bytes.toString('latin1', 0, 5) !== '%PDF-' || bytes.includes('/Encrypt')) return ['The file could not be processed']
+  return typeof filename === 'string' && filename !== '' ? [] : ['input_file: filename is required with file_data']
+}
+
+/** OpenAI's Chat Completions API: the result of a call is text. */
+export function chatProblems(body: Record<string, unknown>): string[] {
+  const problems = brokenTexts(body)
+  for (const [at, { role, content, tool_calls: calls }] of (body.messages as Block[]).entries()) {
+    const here = `messages.${at}`
+    if (role === 'tool' && typeof content !== 'string') problems.push(`${here}: content of a tool message must be text`)
+    if (role === 'tool' && /JVBERi0|iVBORw0/.test(String(content))) problems.push(`${here}: base64 as text has too many tokens`)
+    const answers = (body.messages as Block[]).slice(at + 1, at + 1 + ((calls as Block[] | undefined)?.length ?? 0))
+    if (answers.some((one) => one.role !== 'tool')) problems.push(`${here}: tool_calls must be followed by tool messages`)
+    for (const part of role === 'user' && Array.isArray(content) ? (content as Block[]) : []) {
+      if (part.type === 'image_url') problems.push(...dataUrlProblems(part.type, (part.image_url as Block).url, ANY))
+      if (part.type === 'file') problems.push(...inputFileProblems(part.file as Block))
+    }
+  }
   return problems
 }
 
@@ -223,7 +280,9 @@ export function googleProblems(body: Record<string, unknown>): string[] {
       const call = part.functionCall as { name?: unknown } | undefined
       if (call && !/^[a-zA-Z_0-9][a-zA-Z0-9_.-]{0,63}$/.test(String(call.name))) problems.push(`Invalid function name ${String(call.name)}`)
       const inline = part.inlineData as { mimeType: unknown; data: string } | undefined
-      if (inline) problems.push(...imageProblems(inline.data, inline.mimeType, ['image/png', 'image/jpeg', 'image/webp']))
+      if (inline?.mimeType === 'application/pdf') {
+        if (!Buffer.from(inline.data, 'base64').toString('latin1').startsWith('%PDF-')) problems.push('The document has no pages.')
+      } else if (inline) problems.push(...imageProblems(inline.data, inline.mimeType, ['image/png', 'image/jpeg', 'image/webp']))
     }
   }
   if (Buffer.byteLength(JSON.stringify(body)) > 20 * MB) problems.push('Request payload size exceeds the limit: 20971520 bytes.')

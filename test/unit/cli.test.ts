@@ -8,6 +8,8 @@ import { announceAsJson } from '../../src/cli/running/announce.ts'
 import { commandOf } from '../../src/cli/chat/slash-commands.ts'
 import { CliError, describeError } from '../../src/cli/errors.ts'
 import { followRuns } from '../../src/cli/chat/follow.ts'
+import { pdfBlock, textDocument } from '../support/documents.ts'
+import type { Json } from '../../src/session/json.ts'
 import { linesOfEvent, linesOfMessages } from '../../src/cli/chat/lines.ts'
 import { findModule } from '../../src/cli/running/module.ts'
 import { oneLine, printable } from '../../src/cli/terminal.ts'
@@ -47,6 +49,17 @@ describe('a conversation that is compacted', () => {
       expect.stringContaining('compaction failed, overloaded_error: busy'),
     ])
   })
+})
+
+it('a conversation shows the names of documents in messages and results, not their contents', () => {
+  const content = [{ type: 'text' as const, text: 'Read this.' }, pdfBlock({ title: 'terms.pdf', size: 120_000 })]
+  expect(linesOf({ type: 'message_received', messageId: 'm', content })).toEqual([
+    expect.stringContaining('Read this. [document "terms.pdf", PDF, 120 KB]'),
+  ])
+  const value = [textDocument('a,b', 'a.csv')] as unknown as Json
+  expect(linesOf({ type: 'tool_completed', ...call, attempt: 1, value })).toEqual([
+    expect.stringContaining('← refund_order [document "a.csv", text, 3 bytes]'),
+  ])
 })
 
 it('a conversation says which content the model no longer sees because its provider refused it', () => {

@@ -9,8 +9,18 @@ import type { ModelRequest } from '../../src/agent/model.ts'
 import { aiSdk } from '../../src/models/index.ts'
 import type { AnthropicOptions } from '../../src/models/anthropic-options.ts'
 import { paramsOf } from '../../src/models/anthropic-params.ts'
-import type { AssistantBlock, ContentBlock, ImageBlock, Message, ToolResultBlock, UserBlock } from '../../src/session/content.ts'
+import type {
+  AssistantBlock,
+  ContentBlock,
+  DocumentBlock,
+  ImageBlock,
+  Message,
+  ToolResultBlock,
+  UserBlock,
+} from '../../src/session/content.ts'
+import { defined } from '../../src/session/defined.ts'
 import { imageFacts } from '../../src/session/image.ts'
+import { pdfBlock } from '../support/documents.ts'
 import { imageBlock, imageBytes } from '../support/images.ts'
 import { anthropicProblems, googleProblems, openaiProblems } from '../support/provider-rules.ts'
 import type { LanguageModel } from '../../src/models/ai-sdk-types.ts'
@@ -47,12 +57,33 @@ const anyImage: fc.Arbitrary<ImageBlock> = fc.oneof(
     byUrl('https://'),
   ),
 )
+const anyDocument: fc.Arbitrary<DocumentBlock> = fc
+  .record({
+    source: fc.constantFrom<DocumentBlock['source']>(
+      pdfBlock().source,
+      pdfBlock({ encrypted: true }).source,
+      { type: 'base64', media_type: 'application/pdf', data: 'aGVsbG8=' },
+      { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0' },
+      { type: 'text', media_type: 'text/plain', data: 'a\ud83d,b' },
+      { type: 'text', media_type: 'text/plain', data: ' ' },
+      { type: 'url', url: 'https://example.com/a.pdf' },
+      { type: 'url', url: 'http://example.com/a.pdf' },
+      { type: 'url', url: 'https://' },
+      { type: 'file', file_id: 'file_011' },
+      { type: 'file', file_id: 'file-abc' },
+    ),
+    title: fc.constantFrom(undefined, '', 'a.pdf', 'half \ud83d'),
+    context: fc.constantFrom(undefined, ' ', 'From the bank.'),
+    citations: fc.constantFrom(undefined, { enabled: true }, { enabled: false }),
+  })
+  .map(({ source, ...about }) => ({ type: 'document', source, ...defined(about) }) as DocumentBlock)
 const anyMetadata = fc.option(fc.constantFrom({ openai: { itemId: 'msg_1' } }, { google: { thoughtSignature: '\ud800' } }), {
   nil: undefined,
 })
 const userBlock: fc.Arbitrary<UserBlock> = fc.oneof(
   anyText.map((text) => ({ type: 'text' as const, text })),
   anyImage,
+  anyDocument,
 )
 const resultBlock: fc.Arbitrary<ToolResultBlock> = fc
   .record({ id: anyId, content: fc.oneof(anyText, fc.array(userBlock, { maxLength: 3 })), isError: fc.boolean() })

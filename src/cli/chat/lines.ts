@@ -1,10 +1,11 @@
 // A session's events and messages as lines for a terminal.
-import { type AssistantBlock, type ContentBlock, textOf } from '../../session/content.ts'
+import { type AssistantBlock, type ContentBlock, isMedia, labelledText, labelOf, textOf } from '../../session/content.ts'
 import { isProviderBlock, sourcesOf, sourceText, textOfProviderBlock } from '../../session/provider-blocks.ts'
 import type { EventOf, RefusedContent, SessionEvent } from '../../session/events.ts'
 import type { ResultContent } from '../../session/call-facts.ts'
 import type { Json } from '../../session/json.ts'
 import { OUTPUT_TOOL } from '../../session/built-in-tools/output.ts'
+import { isBlocks } from '../../session/transcript/results.ts'
 import type { Pause, SessionError } from '../../session/state.ts'
 import type { SessionView } from '../../session/watching/view.ts'
 import type { MessageRow } from '../../store/rows.ts'
@@ -99,6 +100,7 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
 const NAMES_OF_CONTENT: Record<RefusedContent['kind'], [one: string, several: string]> = {
   text: ['text', 'texts'],
   image: ['image', 'images'],
+  document: ['document', 'documents'],
   result: ['result', 'results'],
   call: ["call's arguments", "calls' arguments"],
 }
@@ -198,8 +200,10 @@ export function problem(text: string): string {
 }
 
 function userLines(content: string | readonly ContentBlock[]): string[] {
-  const images = typeof content === 'string' ? 0 : content.filter((block) => block.type === 'image').length
-  const text = [textOf(content), ...(images > 0 ? [`[${images} images]`] : [])].filter(Boolean).join(' ')
+  const media = typeof content === 'string' ? [] : content.filter(isMedia)
+  const images = media.filter(({ type }) => type === 'image').length
+  const documents = media.flatMap((block) => (block.type === 'document' ? [labelOf(block)] : []))
+  const text = [textOf(content), ...(images > 0 ? [`[${images} images]`] : []), ...documents].filter(Boolean).join(' ')
   return [`${paint('cyan', 'you ›')} ${printable(text)}`]
 }
 
@@ -248,7 +252,7 @@ function resultLines(content: MessageRow['content'], tools: ReadonlyMap<string, 
   return content.flatMap((block) => {
     if (block.type !== 'tool_result') return []
     const tool = tools.get(block.tool_use_id) ?? block.tool_use_id
-    const text = textOf(block.content)
+    const text = labelledText(block.content, ' ')
     return [block.is_error ? problem(`  ✗ ${tool} ${text}`) : resultLine(tool, text)]
   })
 }
@@ -273,7 +277,8 @@ function completedLine(event: EventOf<'tool_completed'>): string {
 }
 
 function resultText(result: ResultContent | Json): string {
-  return typeof result === 'string' ? result : JSON.stringify(result)
+  if (typeof result === 'string') return result
+  return isBlocks(result as Json) ? labelledText(result as ResultContent, ' ') : JSON.stringify(result)
 }
 
 function outcomeText({ by, happened, decision, decidedBy }: EventOf<'tool_resolved'>): string {

@@ -9,7 +9,10 @@ import { liveOrStored } from '../live-or-stored.ts'
 import { jsonOption, ordinalOf } from '../options.ts'
 import { type Column, linesOfTable } from '../table.ts'
 import { oneLine, paint } from '../terminal.ts'
+import { labelledText } from '../../session/content.ts'
 import { durationText } from '../../session/duration.ts'
+import type { Json } from '../../session/json.ts'
+import { resultText } from '../../session/transcript/results.ts'
 import type { ReportedAttempt, ReportedCall, ReportedTurn } from '../../client/session/run-report.ts'
 import type { NextStep, RecoveryPreview } from '../../session/recovery/preview.ts'
 import type { CallOptions } from '../../session/recovery/selective.ts'
@@ -88,10 +91,13 @@ function valueLines({ callId, input, result, resultBlob }: ReportedCall): string
   const large = resultBlob === null ? null : `too large to show: \`--json\` has its SHA-256, ${resultBlob}`
   return [
     ...(input === null ? [] : [valueLine(callId, 'input', JSON.stringify(input))]),
-    ...(result === null && large === null
-      ? []
-      : [valueLine(callId, 'result', large ?? (typeof result === 'string' ? result : JSON.stringify(result)))]),
+    ...(result === null && large === null ? [] : [valueLine(callId, 'result', large ?? textOf(result))]),
   ]
+}
+
+function textOf(result: Json): string {
+  const shown = resultText(result)
+  return typeof shown === 'string' ? shown : labelledText(shown, ' ')
 }
 
 function valueLine(callId: string, name: string, text: string): string {

@@ -11,6 +11,7 @@ import { SUGGESTIONS } from '../../session/suggestions.ts'
 import type { SessionView } from '../../session/watching/view.ts'
 import { linesOfState } from '../chat/lines.ts'
 import { deploymentOptions } from '../connecting.ts'
+import { blockOfPath } from '../file-blocks.ts'
 import { here } from '../here.ts'
 import { byOption, jsonOf, jsonOption, option, reasonOption, severalOf } from '../options.ts'
 import { type RequestFlags, sessionCommand } from '../session-command.ts'
@@ -22,6 +23,7 @@ interface SendFlags extends RequestFlags {
   messageId?: string
   deadline?: Duration
   interrupt?: true
+  file?: string[]
 }
 
 const send = sessionCommand<SendFlags, [text: string]>({
@@ -39,11 +41,16 @@ const send = sessionCommand<SendFlags, [text: string]>({
       'how long the answer may take, such as 5m; after that, the run that has the message fails (default: no limit)',
     ),
     option('--interrupt', 'stop the run in progress; the message opens the next one'),
+    option<string[]>('--file <path>', 'a file of the message: a PDF, an image or text; repeat it for several', (path, all = []) => [
+      ...all,
+      path,
+    ]),
     jsonOption(),
   ],
-  async run(pawl, session, { agent, context, tag: tags, messageId, deadline, interrupt }, text) {
+  async run(pawl, session, { agent, context, tag: tags, messageId, deadline, interrupt, file: files = [] }, text) {
+    const content = files.length === 0 ? text : [{ type: 'text' as const, text }, ...(await Promise.all(files.map(blockOfPath)))]
     const handle = pawl.session(session, defined({ agent, context, tags }) as SessionOptions)
-    const run = await handle.send(text, defined({ messageId, deadline, interrupt }))
+    const run = await handle.send(content, defined({ messageId, deadline, interrupt }))
     return {
       json: { event: 'sent', sessionId: session, messageId: run.messageId },
       lines: [`message ${run.messageId} was sent to session ${session}`],

@@ -1,6 +1,6 @@
 // Messages too large for a signal: their content goes to the side store, and the signal refers to it.
 import { BLOB_THRESHOLD_BYTES, blobOf, placeholderOf, withBlob } from '../../session/blobs.ts'
-import { type UserBlock, textOf } from '../../session/content.ts'
+import { isMedia, labelledText, labelOf, type UserBlock, textOf } from '../../session/content.ts'
 import type { SessionEvent } from '../../session/events.ts'
 import { checkMessage, contextProblem, tagsProblem, MAX_MESSAGE_BYTES } from '../../session/protocol/incoming.ts'
 import { type Json, jsonBytes } from '../../session/json.ts'
@@ -34,7 +34,7 @@ export async function signalOf(
   const { bytes, isLarge } = checkContent(message)
   if (bytes <= BLOB_THRESHOLD_BYTES) return message
   const blob = blobOfJson(content as unknown as Json, beginningOf(content), sha256Of)
-  const kept = { ...message, content: placeholderOf(blob.ref), blob: blob.ref }
+  const kept = { ...message, content: shownFor(content, blob.ref), blob: blob.ref }
   if (store) await beforeStoring()
   if (isLarge) {
     await keepLarge(store, sessionId, blob)
@@ -48,21 +48,46 @@ export async function signalOf(
  * `message_too_large`.
  */
 export function checkContent(message: MessageSignal): { bytes: number; isLarge: boolean } {
+  requireSize(roughSize(message.content))
   const checked = checkMessage(message)
   const isLarge = 'refusal' in checked && checked.refusal.code === 'message_too_large'
   if ('refusal' in checked && !isLarge) throw new InvalidMessageError(checked.refusal.code, checked.refusal.reason)
   const bytes = jsonBytes(message.content)
-  if (bytes > MAX_LARGE_MESSAGE_BYTES) {
-    throw new InvalidMessageError(
-      'message_too_large',
-      `The message has ${numberText(bytes)} bytes of JSON; the limit is ${numberText(MAX_LARGE_MESSAGE_BYTES)}. Store it elsewhere and send a reference.`,
-    )
-  }
+  requireSize(bytes)
   return { bytes, isLarge }
 }
 
+/** @throws InvalidMessageError `message_too_large`. */
+function requireSize(bytes: number): void {
+  if (bytes <= MAX_LARGE_MESSAGE_BYTES) return
+  throw new InvalidMessageError(
+    'message_too_large',
+    `The message has ${numberText(bytes)} bytes of JSON; the limit is ${numberText(MAX_LARGE_MESSAGE_BYTES)}. Store it elsewhere and send a reference.`,
+  )
+}
+
+/** The characters of the largest block, without reading them: checking the bytes of a file that cannot be sent would take long. */
+function roughSize(content: unknown): number {
+  if (!Array.isArray(content)) return 0
+  return Math.max(0, ...content.map((block: { source?: { data?: unknown } } | null) => lengthOf(block?.source?.data)))
+}
+
+function lengthOf(data: unknown): number {
+  return typeof data === 'string' ? data.length : 0
+}
+
+/** What an event has in place of the content: a long text begins, and images and documents have their labels. */
+function shownFor(content: string | UserBlock[], ref: Blob['ref']): string {
+  return typeof content === 'string' || !content.some(isMedia) ? placeholderOf(ref) : ref.preview
+}
+
+/** Characters of the text that come before the labels of images and documents, which must not be cut off. */
+const TEXT_CHARACTERS = 1_500
+
 function beginningOf(content: string | UserBlock[]): string {
-  return textOf(content) || '[images]'
+  const text = textOf(content)
+  if (typeof content === 'string' || text.length <= TEXT_CHARACTERS) return labelledText(content)
+  return [text.slice(0, TEXT_CHARACTERS), '…', ...content.filter(isMedia).map(labelOf)].join('\n')
 }
 
 async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob): Promise<void> {

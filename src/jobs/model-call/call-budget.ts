@@ -9,7 +9,8 @@ import type { Model, ModelRequest, ModelResponse } from '../../agent/model.ts'
 import { type ModelDelta, textOfDelta } from '../../session/watching/deltas.ts'
 import { type BudgetLine, budgetLines, lineAfter } from '../../session/spending/budget.ts'
 import { type BudgetRaise, type Cost, costOfUsage, hasBudget, LIMIT_NAMES } from '../../session/spending/spend.ts'
-import type { Message, Usage } from '../../session/content.ts'
+import { type DocumentBlock, isDocument, type Message, type Usage } from '../../session/content.ts'
+import { documentTokens } from '../../session/transcript/measure.ts'
 import { jsonBytes } from '../../session/json.ts'
 import type { ModelPrice } from '../../session/spending/model-price.ts'
 import { listPrice, type Price, ratesFor } from '../../session/spending/prices.ts'
@@ -224,15 +225,17 @@ function knownTokens({ name }: Model, { tokens, model, newBytes }: NonNullable<C
   return tokens * (isSame ? 1 : 2) + newBytes + TURN_TOKENS
 }
 
-/** Bytes of messages. An image counts as many bytes as it can have tokens. */
+/** Bytes of messages. An image counts as many bytes as it can have tokens, and a document as many as it probably has. */
 function bytesOf(messages: readonly Message[]): number {
-  let images = 0
-  const withoutImages = JSON.stringify(messages, (_, value: unknown) => {
-    if (typeof value !== 'object' || value === null || (value as { type?: unknown }).type !== 'image') return value
-    images += 1
+  let tokens = 0
+  const withoutMedia = JSON.stringify(messages, (_, value: unknown) => {
+    if (typeof value !== 'object' || value === null) return value
+    const { type } = value as { type?: unknown }
+    if (type !== 'image' && (!isDocument(value) || value.source.type === 'text')) return value
+    tokens += type === 'image' ? IMAGE_TOKENS : documentTokens(value as DocumentBlock)
     return null
   })
-  return Buffer.byteLength(withoutImages) + images * IMAGE_TOKENS
+  return Buffer.byteLength(withoutMedia) + tokens
 }
 
 /** Whether the provider, or the Model itself, has refused the request, which then costs nothing. */

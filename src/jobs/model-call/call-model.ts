@@ -166,7 +166,9 @@ async function newAnswer(agent: Agent, view: FoldedSession, { job, ctx, signal, 
       onEnd: (timed) => job.link.asked(timed),
     })
   const { attempt } = job
-  const asked = await size.unlessRefused(worker, attempt, () => askWithoutRefused({ transcript, attempt, worker, ask }))
+  const asked = await size.unlessRefused(worker, attempt, () =>
+    askWithoutRefused({ transcript, attempt, worker, mayCompact: size.mayCompact, ask }),
+  )
   const { digest: promptDigest, activeTools } = prompt
   const answer = { ...asked, promptDigest, ...defined({ activeTools }), ...(hooks.length > 0 && { hooks }) }
   // Resolving the calls and running the hooks executes user code, which may end this process.

@@ -20,6 +20,8 @@ export interface RefusalContext {
   /** Counts the refused requests as failed attempts. */
   attempt: AttemptSoFar
   worker: string
+  /** Whether a compaction may make a request fit that is too long. */
+  mayCompact(): boolean
   /** Asks the model with this transcript. */
   ask(transcript: Transcript): Promise<ModelAnswer>
 }
@@ -28,11 +30,11 @@ export interface RefusalContext {
  * The model's answer. If the provider refuses the request, the answer to the request without the content at fault, and which content that
  * is.
  */
-export async function askWithoutRefused({ transcript, attempt, worker, ask }: RefusalContext): Promise<ModelAnswer> {
+export async function askWithoutRefused({ transcript, attempt, worker, mayCompact, ask }: RefusalContext): Promise<ModelAnswer> {
   try {
     return await ask(transcript)
   } catch (error) {
-    const refusal = refusalIn(error)
+    const refusal = refusalIn(error, mayCompact)
     if (!refusal) throw error
     const refusals = [error as ModelFailure]
     for (const content of suspects(transcript, refusal)) {
@@ -44,7 +46,7 @@ export async function askWithoutRefused({ transcript, attempt, worker, ask }: Re
         }
         return { ...answer, replaced: { content, reason: refusal.reason } }
       } catch (next) {
-        if (!refusalIn(next)) throw next
+        if (!refusalIn(next, mayCompact)) throw next
         refusals.push(next as ModelFailure)
       }
     }
@@ -60,33 +62,37 @@ function leavingOut(transcript: Transcript, content: readonly RefusedContent[], 
 /** A refused request: what the provider said, and which content it may be about. */
 interface RefusedRequest {
   reason: string
-  about: 'images' | 'anything'
+  about: 'documents' | 'media' | 'anything'
 }
 
 const INVALID_STATUS: readonly unknown[] = [400, 413, 422]
-const IMAGES = /image|media|picture|photo|pixel|base64|mime|download|file|\burl\b/i
+const MEDIA = /image|media|picture|photo|pixel|base64|mime|download|file|document|\bpdf\b|\burl\b/i
+const LOST_FILE = /\bfiles?(?:\b|_)/i
 /** Request parameters that come from the agent's declaration, so that no content is at fault. */
 const DECLARED =
   /: (?:\d{3} )?(?:tools?|system|thinking|model|max_tokens|max_output_tokens|output_config|stop_sequences|metadata|temperature|top_p|top_k|service_tier|tool_choice|reasoning)\b/
 
 /** What the error says about content; undefined for any other failure. */
-function refusalIn(error: unknown): RefusedRequest | undefined {
+function refusalIn(error: unknown, mayCompact: () => boolean): RefusedRequest | undefined {
   const told = error instanceof ModelFailure && isModelError(error.cause) ? error.cause : undefined
   if (!told || told.retryable || told.phase === 'stream' || DECLARED.test(told.message)) return undefined
   const reason = cutText(told.message, TEXT_BYTES.reason)
-  const isAboutImages = IMAGES.test(told.message)
-  if (told.code === 'unsupported') return isAboutImages ? { reason, about: 'images' } : undefined
+  const isAboutMedia = MEDIA.test(told.message)
+  if (told.code === 'unsupported') return isAboutMedia ? { reason, about: 'media' } : undefined
+  // The provider no longer has a file, or never had it.
+  if (told.status === 404 && LOST_FILE.test(told.message)) return { reason, about: 'media' }
   if (told.fallback) return undefined
-  // 413 means that a limit in bytes was exceeded, and images make up most of the bytes.
-  if (told.status === 413) return { reason, about: 'images' }
-  if (told.code === 'context_overflow') return undefined
+  // 413 means that a limit in bytes was exceeded, and images and documents make up most of the bytes.
+  if (told.status === 413) return { reason, about: 'media' }
+  // A new document may have more tokens than the window, and no summary of what came before it helps.
+  if (told.code === 'context_overflow') return mayCompact() ? undefined : { reason, about: 'documents' }
   if (told.code !== 'invalid_request_error' && !INVALID_STATUS.includes(told.status)) return undefined
-  return { reason, about: isAboutImages ? 'images' : 'anything' }
+  return { reason, about: isAboutMedia ? 'media' : 'anything' }
 }
 
 /**
  * The sets of content to leave out, in the order in which they are tried: the smallest sets and the newest content first. Content that was
- * accepted before is suspect only if it is an image, because its URL may have expired.
+ * accepted before is suspect only if it is an image or a document, because a URL may have expired and a file may have been deleted.
  */
 function suspects(transcript: Transcript, { about }: RefusedRequest): RefusedContent[][] {
   const { messages, seqs, replaced } = transcript
@@ -101,12 +107,14 @@ function suspects(transcript: Transcript, { about }: RefusedRequest): RefusedCon
       .filter(isIn)
       .map(({ one }) => one)
       .toReversed()
-  const newImages = pool(({ one, isNew }) => isNew && one.kind === 'image')
-  const oldImages = pool(({ one, isNew }) => !isNew && one.kind === 'image')
-  // If the first request is refused and has no images, content is not at fault.
-  const others = lastAnswer < 0 || about === 'images' ? [] : pool(({ one, isNew }) => isNew && one.kind !== 'image')
-  const newest = others.length > 0 ? [...setsOf(others), ...setsOf(newImages)] : setsOf(newImages)
-  return [...newest, ...setsOf(oldImages), ...allOf([...newImages, ...oldImages])].slice(0, MAX_TRIES)
+  const isMedia = ({ kind }: RefusedContent): boolean => kind === 'image' || kind === 'document'
+  if (about === 'documents') return setsOf(pool(({ one, isNew }) => isNew && one.kind === 'document')).slice(0, MAX_TRIES)
+  const newMedia = pool(({ one, isNew }) => isNew && isMedia(one))
+  const oldMedia = pool(({ one, isNew }) => !isNew && isMedia(one))
+  // If the first request is refused and has no media, content is not at fault.
+  const others = lastAnswer < 0 || about === 'media' ? [] : pool(({ one, isNew }) => isNew && !isMedia(one))
+  const newest = others.length > 0 ? [...setsOf(others), ...setsOf(newMedia)] : setsOf(newMedia)
+  return [...newest, ...setsOf(oldMedia), ...allOf([...newMedia, ...oldMedia])].slice(0, MAX_TRIES)
 }
 
 function setsOf(pool: readonly RefusedContent[]): RefusedContent[][] {

@@ -5,7 +5,7 @@ import { isContextWindow } from '../../agent/context-windows.ts'
 import { isModelError } from '../../agent/errors.ts'
 import type { Model, ModelRequest } from '../../agent/model.ts'
 import type { Logger } from '../../agent/tool.ts'
-import { bytesBesides, bytesOfRequest, isDue, mayForce, requestTokens } from '../../session/transcript/compaction.ts'
+import { bytesBesides, bytesOfRequest, chooseCut, isDue, mayForce, requestTokens } from '../../session/transcript/compaction.ts'
 import type { Transcript } from '../../session/transcript/transcript.ts'
 import { ModelFailure } from './ask-model.ts'
 import { failedAttempt } from '../attempt.ts'
@@ -24,6 +24,8 @@ export class CompactionDue extends Error {
 export interface RequestSize {
   /** Checks the request before it is sent to a model. @throws CompactionDue. */
   check(model: Model): void
+  /** Whether a compaction that a refusal forces may shorten the request. */
+  mayCompact(): boolean
   /** Records a provider's refusal as a failed attempt if a compaction may help. @throws CompactionDue. */
   unlessRefused<T>(worker: string, attempt: AttemptSoFar, ask: () => Promise<T>): Promise<T>
 }
@@ -32,6 +34,9 @@ export interface RequestSize {
 const UNKNOWN_WINDOW = 0.75
 /** A refused request has more tokens than the window, whatever the estimate was. */
 const OVER = 1.05
+
+/** Whatever can be cut is cut for this. */
+const NO_ROOM = { bytes: 0, besides: 0, window: 1 }
 
 /** Agents for which this process has already logged a warning. */
 const warned = new Set<string>()
@@ -45,7 +50,7 @@ export function sizing(
   { system, tools, run, turn }: ModelRequest,
   { volatile, log }: { volatile: string; log: Logger },
 ): RequestSize {
-  if (!compaction) return { check: () => undefined, unlessRefused: (_worker, _attempt, ask) => ask() }
+  if (!compaction) return { check: () => undefined, mayCompact: () => false, unlessRefused: (_worker, _attempt, ask) => ask() }
   let window: number | undefined
   const besides = (): number => bytesBesides(system, tools, [volatile, ...transcript.systemMessages])
   const tooLarge = (tokens: number, size: number): TooLarge => {
@@ -64,6 +69,7 @@ export function sizing(
       const tokens = requestTokens(transcript, besides)
       if (isDue(transcript, compaction, { run, turn, tokens, window })) throw new CompactionDue(tooLarge(tokens, window))
     },
+    mayCompact: () => mayForce(transcript, { run, turn }) && chooseCut(transcript, compaction.keepTurns, NO_ROOM) !== undefined,
     async unlessRefused(worker, attempt, ask) {
       try {
         return await ask()

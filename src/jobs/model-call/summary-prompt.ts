@@ -1,5 +1,5 @@
 // The request to a model that summarises a part of a conversation: the instruction, and the part as text.
-import type { ContentBlock, Message } from '../../session/content.ts'
+import { type ContentBlock, labelOf, type Message } from '../../session/content.ts'
 import { textOfProviderBlock } from '../../session/provider-blocks.ts'
 import { bytesOfText, cutMiddle } from '../../session/transcript/measure.ts'
 
@@ -42,7 +42,8 @@ function rendered(messages: readonly Message[], limit: number): string {
       case 'text':
         return cut(block.text)
       case 'image':
-        return '[image]'
+      case 'document':
+        return labelOf(block)
       case 'tool_use':
         tools.set(block.id, block.name)
         return `[call ${block.id} of ${block.name}: ${cut(JSON.stringify(block.input))}]`

@@ -4,6 +4,7 @@ import type { Tool, ToolContext } from '../../agent/tool.ts'
 import type { RecordedResult } from '../../calls/activities.ts'
 import { BLOB_THRESHOLD_BYTES, blobOfJson } from '../../session/blobs.ts'
 import type { ResultContent } from '../../session/call-facts.ts'
+import { labelledText } from '../../session/content.ts'
 import { copyOf, type Json, jsonBytes } from '../../session/json.ts'
 import { isBlocks, resultText } from '../../session/transcript/results.ts'
 import { inTimeOrThrow } from '../../waiting/in-time.ts'
@@ -72,7 +73,7 @@ function asName(name: string | number | null | undefined): string | undefined {
 function asContent(content: unknown): ResultContent {
   const plain = plainJson(content)
   if (typeof plain === 'string' || isBlocks(plain)) return plain
-  throw new TypeError('it returned neither a string nor text and image blocks')
+  throw new TypeError('it returned neither a string nor blocks of text, images and documents')
 }
 
 async function attemptTo<T>(make: () => Promise<T>, what: string, ctx: ToolContext): Promise<T | undefined> {
@@ -118,9 +119,7 @@ async function bounded(
 
 /** The result as the model would see it. */
 function textFor(shown: Json | ResultContent): string {
-  const text = resultText(shown as Json)
-  if (typeof text === 'string') return text
-  return text.map((block) => (block.type === 'text' ? block.text : '[image]')).join('\n')
+  return labelledText(resultText(shown as Json))
 }
 
 function noteOf(value: Json, content: ResultContent | undefined, bytes: number): string {

@@ -6,6 +6,7 @@ import type { StoredPast } from '../../client/session/stored-past.ts'
 import type { SessionHandle } from '../../client/types.ts'
 import type { UserBlock } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
+import { blockOfFile } from '../../session/file-block.ts'
 import { requestIdOf } from '../../session/ids.ts'
 import { isObject, type JsonObject } from '../../session/json.ts'
 import { changesChat } from '../../ui/changes.ts'
@@ -143,23 +144,34 @@ async function isSaid(
   return false
 }
 
-/** The content of a message's parts: text, or blocks of text and images. */
+/** The content of a message's parts: text, or blocks of text, images and documents. */
 function contentOf({ parts }: MessageOfPage): string | UserBlock[] {
   const blocks = parts.flatMap((part, n) => blockOf(part, `body.messages.parts.${n}`))
   const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text] : []))
-  if (blocks.length === 0) throw invalid('body.messages', 'the message has no text and no image')
+  if (blocks.length === 0) throw invalid('body.messages', 'the message has no text and no file')
   return texts.length === 1 && blocks.length === 1 ? (texts[0] ?? '') : blocks
 }
 
 function blockOf(part: z.output<typeof PART>, at: string): UserBlock[] {
   if (part.type === 'text' && typeof part.text === 'string') return part.text === '' ? [] : [{ type: 'text', text: part.text }]
   if (part.type !== 'file' || typeof part.url !== 'string') return []
-  const inline = /^data:(image\/(?:jpeg|png|gif|webp));base64,([A-Za-z0-9+/]+={0,2})$/.exec(part.url)
-  const [, media_type, data] = inline ?? []
-  if (media_type && data) return [{ type: 'image', source: { type: 'base64', media_type: media_type as 'image/png', data } }]
-  if (/^https?:\/\/\S+$/.test(part.url) && String(part.mediaType).startsWith('image/'))
-    return [{ type: 'image', source: { type: 'url', url: part.url } }]
-  throw invalid(at, 'a file must be an image: JPEG, PNG, GIF or WebP inline, or an http address')
+  return [fileOf({ ...part, url: part.url }, at)]
+}
+
+/** `data:<type>[;<parameter>…];base64,<data>`, as browsers read files. */
+const DATA_URL = /^data:([^;,]*)(?:;[^;,]*)*;base64,/
+
+function fileOf({ url, mediaType, filename }: Record<string, unknown> & { url: string }, at: string): UserBlock {
+  const title = typeof filename === 'string' && filename.trim() !== '' ? filename : undefined
+  const [begin, type = ''] = DATA_URL.exec(url) ?? []
+  if (begin !== undefined) {
+    const block = blockOfFile({ data: url.slice(begin.length), mediaType: type || (typeof mediaType === 'string' ? mediaType : ''), title })
+    if (block) return block
+  } else if (/^https?:\/\/\S+$/.test(url)) {
+    if (String(mediaType).startsWith('image/')) return { type: 'image', source: { type: 'url', url } }
+    if (mediaType === 'application/pdf') return { type: 'document', source: { type: 'url', url }, ...defined({ title }) }
+  }
+  throw invalid(at, 'a file must be an image (JPEG, PNG, GIF or WebP), a PDF or text, inline or, except text, at an http address')
 }
 
 /** Lets the session answer the newest run's messages again. */

@@ -1,5 +1,5 @@
 // Checks messages, contexts and tags. The client checks before it sends. The workflow checks, too, because any client can signal it.
-import { type ImageBlock, imageProblem, isImageSource, type UserBlock } from '../content.ts'
+import { documentProblem, imageProblem, isDocument, isImageSource, type UserBlock } from '../content.ts'
 import { isDeadlineMs } from '../deadlines.ts'
 import { LONGEST_MS } from '../duration.ts'
 import type { BlobRef } from '../call-facts.ts'
@@ -23,6 +23,8 @@ export interface Refusal {
     | 'invalid_message'
     | 'empty_message'
     | 'message_too_large'
+    | 'invalid_file'
+    | 'encrypted_file'
     | 'invalid_metadata'
     | 'invalid_message_id'
     | 'invalid_deadline'
@@ -103,15 +105,14 @@ function checkContent(content: unknown): Refusal | undefined {
   if (typeof content === 'string') {
     if (content.trim() === '') return bad('empty_message', 'The message is empty: send some text.')
   } else if (!Array.isArray(content) || !content.every(isUserBlock)) {
-    return bad(
-      'invalid_message',
-      'content must be a string or a list of blocks: text, and images as base64 (JPEG, PNG, GIF, WebP) or by URL.',
-    )
-  } else if (content.some(hasBadImage)) {
-    const at = content.findIndex(hasBadImage)
-    return bad('invalid_message', `No model can see the image in content[${at}]. ${imageProblem((content[at] as ImageBlock).source)}`)
-  } else if (!content.some((block) => block.type === 'image' || block.text.trim() !== '')) {
-    return bad('empty_message', 'The message is empty: send some text or an image.')
+    return bad('invalid_message', BLOCKS)
+  } else if (!content.some((block) => block.type !== 'text' || block.text.trim() !== '')) {
+    return bad('empty_message', 'The message is empty: send some text, an image or a document.')
+  } else {
+    for (const [at, block] of content.entries()) {
+      const problem = mediaProblem(block, at)
+      if (problem) return problem
+    }
   }
   const bytes = jsonBytes(content)
   if (bytes > MAX_MESSAGE_BYTES) {
@@ -123,14 +124,26 @@ function checkContent(content: unknown): Refusal | undefined {
   return undefined
 }
 
+const BLOCKS =
+  'content must be a string or a list of blocks: text, images as base64 (JPEG, PNG, GIF, WebP) or by URL, and documents as base64 (PDF), text, by URL or by file id.'
+
 function isUserBlock(block: unknown): block is UserBlock {
   if (!isObject(block)) return false
   if (block.type === 'text') return typeof block.text === 'string'
-  return block.type === 'image' && isImageSource(block.source)
+  return (block.type === 'image' && isImageSource(block.source)) || isDocument(block)
 }
 
-function hasBadImage(block: UserBlock): boolean {
-  return block.type === 'image' && imageProblem(block.source) !== undefined
+/** Why no model can see the image or read the document at this position, if the block alone shows that. */
+function mediaProblem(block: UserBlock, at: number): Refusal | undefined {
+  if (block.type === 'text') return undefined
+  if (block.type === 'image') {
+    const problem = imageProblem(block.source)
+    return problem === undefined
+      ? undefined
+      : { code: 'invalid_message', reason: `No model can see the image in content[${at}]. ${problem}` }
+  }
+  const problem = documentProblem(block.source)
+  return problem && { code: problem.code, reason: `No model can read the document in content[${at}]. ${problem.reason}` }
 }
 
 /** Limits of a session's context and tags, in bytes of JSON, because every continue-as-new carries them. */

@@ -1,4 +1,5 @@
 // What the model is told in place of summarised messages: their effects, listed from the events, and the summary.
+import { labelledText } from '../content.ts'
 import type { NotedEffect } from '../effects.ts'
 import type { ResultContent } from '../call-facts.ts'
 import { bytesOfText, BYTES_PER_TOKEN } from './measure.ts'
@@ -12,18 +13,40 @@ const RESULT_BYTES = 120
 /** Maximum number of tools in the counts of effects that are not listed. */
 const TOOLS_NAMED = 20
 
-/** The text of the note. `results`: by call, what the model was told. */
+/** Maximum number of documents named, the newest ones. */
+const DOCUMENTS_NAMED = 30
+
+/** What is known of a summarised part. */
+interface SummarisedPart {
+  effects: readonly NotedEffect[]
+  /** By call, what the model was told. */
+  results: ReadonlyMap<string, ResultContent>
+  /** Labels of documents that the model no longer sees. */
+  hidden: readonly string[]
+}
+
+/** The text of the note. */
 export function compactionNote(
   { summary, window }: Pick<Compaction, 'summary' | 'window'>,
-  effects: readonly NotedEffect[],
-  results: ReadonlyMap<string, ResultContent>,
+  { effects, results, hidden }: SummarisedPart,
 ): string {
   return [
     '[Note from the system, not from the user: the conversation before this point was too long and is summarised here. What the user said at its beginning is above, word for word.]',
     ...effectLines(effects, results, Math.min(LIST.maxBytes, window * LIST.share * BYTES_PER_TOKEN)),
+    ...documentLines(hidden),
     'Summary of the conversation so far:',
     summary,
   ].join('\n')
+}
+
+function documentLines(hidden: readonly string[]): string[] {
+  if (hidden.length === 0) return []
+  const named = hidden.slice(-DOCUMENTS_NAMED)
+  return [
+    'These documents were part of the conversation and are not shown here. One that is named again, by you or the user, is shown again if it fits:',
+    ...named.map((label) => `- ${label}`),
+    ...(named.length < hidden.length ? [`- and ${hidden.length - named.length} earlier ones`] : []),
+  ]
 }
 
 /** Lists the newest effects in full and only counts the others. A list that grew with the session would fill the window again. */
@@ -61,7 +84,7 @@ function lineOf({ callId, tool, effectId, args }: NotedEffect, result: ResultCon
 }
 
 function resultText(result: ResultContent = ''): string {
-  const text = typeof result === 'string' ? result : result.map((block) => (block.type === 'text' ? block.text : '[image]')).join(' ')
+  const text = labelledText(result, ' ')
   return text === '' ? '' : `result: ${cutText(text, RESULT_BYTES)}`
 }
 

@@ -89,7 +89,7 @@ export function chooseCut(transcript: Transcript, keepTurns: number, fit?: Reque
   const usual = cutFor(transcript, keepTurns)
   if (!fit) return usual > from ? { to: usual } : undefined
   const bytesAfter = (to: number): number => {
-    const head = to > 0 ? headBytes(transcript, to) + summaryBytes(fit.window) : 0
+    const head = to > 0 ? headBytes(transcript, to, fit.window) + summaryBytes(fit.window) : 0
     return fit.besides + head + bytesOfMessages(messagesBetween(transcript, to))
   }
   for (let turns = keepTurns; turns >= 1; turns--) {

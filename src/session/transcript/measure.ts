@@ -1,22 +1,34 @@
 // Measures a request: the bytes of its text, and an estimate of its tokens if no model has counted them.
-import type { ContentBlock, ImageBlock, Message, TextBlock } from '../content.ts'
+import type { ContentBlock, DocumentBlock, Message, UserBlock } from '../content.ts'
 
 /** Few texts have fewer bytes per token, so estimates tend to be too high. */
 export const BYTES_PER_TOKEN = 3
 /** The most that providers count for one image, whatever its bytes. */
 const IMAGE_BYTES = 1_600 * BYTES_PER_TOKEN
 
+/** Tokens of one page of a PDF, which providers count as text and as an image. */
+const PAGE_TOKENS = 2_500
+/** Base64 characters of one page. Scans have more, text has less; the most pages that are assumed, and those of a file that pawl lacks. */
+const PAGE = { characters: 150_000, max: 100, unknown: 20 } as const
+
+/** Estimated tokens of a document. Only its provider can count them, and pawl uses that count once there is one. */
+export function documentTokens({ source }: DocumentBlock): number {
+  if (source.type === 'text') return Math.ceil(bytesOfText(source.data) / BYTES_PER_TOKEN)
+  const pages = source.type === 'base64' ? Math.min(PAGE.max, Math.ceil(source.data.length / PAGE.characters)) : PAGE.unknown
+  return pages * PAGE_TOKENS
+}
+
 /** Bytes of a text in UTF-8. */
 export function bytesOfText(text: string): number {
   return new TextEncoder().encode(text).length
 }
 
-/** Bytes of the text in messages; an image counts as much as its tokens. */
+/** Bytes of the text in messages; an image or a document counts as much as its tokens. */
 export function bytesOfMessages(messages: readonly Message[]): number {
   return messages.reduce((sum, { content }) => sum + bytesOfContent(content), 0)
 }
 
-/** Bytes of the text in one message's content; an image counts as much as its tokens. */
+/** Bytes of the text in one message's content; an image or a document counts as much as its tokens. */
 export function bytesOfContent(content: Message['content']): number {
   return typeof content === 'string' ? bytesOfText(content) : content.reduce((sum, block) => sum + bytesOfBlock(block), 0)
 }
@@ -25,6 +37,7 @@ function bytesOfBlock(block: ContentBlock): number {
   switch (block.type) {
     case 'text':
     case 'image':
+    case 'document':
       return bytesOfPart(block)
     case 'thinking':
       return bytesOfText(`${block.thinking}${block.signature}`)
@@ -40,8 +53,9 @@ function bytesOfBlock(block: ContentBlock): number {
   }
 }
 
-function bytesOfPart(part: TextBlock | ImageBlock): number {
-  return part.type === 'text' ? bytesOfText(part.text) : IMAGE_BYTES
+function bytesOfPart(part: UserBlock): number {
+  if (part.type === 'text') return bytesOfText(part.text)
+  return part.type === 'image' ? IMAGE_BYTES : documentTokens(part) * BYTES_PER_TOKEN
 }
 
 /** The text without its middle, in at most `maxBytes` bytes, because its beginning and end matter most. */

@@ -1,7 +1,8 @@
 // The messages of a request, built from the transcript: with summaries in place of compacted parts, with notes at their positions, and
 // without refused answers.
-import type { ContentBlock, Message, ToolResultBlock } from '../content.ts'
+import { type ContentBlock, labelledText, type Message, type ToolResultBlock } from '../content.ts'
 import { compactionNote } from './compaction-note.ts'
+import { hasDocuments, type SummarisedDocuments, summarisedDocuments, withLabels } from './kept-documents.ts'
 import { bytesOfMessages, cutMiddle } from './measure.ts'
 import { notedRepeats, withRepeatNotes } from './repeats.ts'
 import { withNotes } from './replaced.ts'
@@ -15,12 +16,14 @@ export function messagesFor(transcript: Transcript): Message[] {
   return [...head, ...messagesBetween(transcript, from)]
 }
 
-/** The indexes of the messages that are sent, in their order. */
+/** The indexes of the messages that are sent, whole or only their documents, in their order. */
 export function sentIndexes(transcript: Transcript): number[] {
   const { messages, refused } = transcript
   const from = sentFrom(transcript)
   const opening = from > 0 ? openingIndexes(transcript, from) : []
-  return messages.flatMap((message, index) => ((index >= from && !refused.has(message)) || opening.includes(index) ? [index] : []))
+  const isSent = (message: Message, index: number): boolean =>
+    index >= from ? !refused.has(message) : opening.includes(index) || hasDocuments(message)
+  return messages.flatMap((message, index) => (isSent(message, index) ? [index] : []))
 }
 
 /** The index of the first message that no summary replaces. */
@@ -61,28 +64,33 @@ function noteMessage(note: Note | undefined): Message {
 /** What replaces the messages before an index: the opening messages among them, the effects, and the summary. */
 function headOf(transcript: Transcript, to: number, compaction: Pick<Compaction, 'upToSeq' | 'summary' | 'window'>): Message {
   const { effects, completed } = transcript
-  const opening = openingMessages(transcript, to).flatMap(({ content }): ContentBlock[] =>
-    typeof content === 'string' ? [{ type: 'text', text: content }] : content,
-  )
+  const { opening, documents } = openingOf(transcript, to, compaction.window)
+  const said = opening.flatMap(({ content }): ContentBlock[] => (typeof content === 'string' ? [{ type: 'text', text: content }] : content))
   const effectsBefore = [...effects.byCall.values()].filter(({ since }) => since <= compaction.upToSeq)
-  return { role: 'user', content: [...opening, { type: 'text', text: compactionNote(compaction, effectsBefore, completed) }] }
+  const note = compactionNote(compaction, { effects: effectsBefore, results: completed, hidden: documents.hidden })
+  return { role: 'user', content: [...said, ...documents.named, { type: 'text', text: note }] }
+}
+
+/** The opening messages before an index as the model sees them, and the documents of the part that ends there. */
+function openingOf(transcript: Transcript, to: number, window: number): { opening: Message[]; documents: SummarisedDocuments } {
+  const { messages, seqs, replaced } = transcript
+  const noted = messages.map((message, index) => (hasDocuments(message) ? withNotes(message, seqs[index] ?? 0, replaced) : message))
+  const opening = openingIndexes(transcript, to).flatMap((index) => {
+    const message = noted[index]
+    return message ? [withNotes(message, seqs[index] ?? 0, replaced)] : []
+  })
+  const part = noted.slice(0, to)
+  const documents = summarisedDocuments({ opening, part, later: messages.slice(to) }, window)
+  return { opening: opening.map((message) => withLabels(message, documents.dropped)), documents }
 }
 
 /** Bytes of what would replace the messages before an index, without the summary. */
-export function headBytes(transcript: Transcript, to: number): number {
+export function headBytes(transcript: Transcript, to: number, window: number): number {
   const upToSeq = transcript.seqs[to - 1] ?? 0
-  return bytesOfMessages([headOf(transcript, to, { upToSeq, summary: '', window: Infinity })])
+  return bytesOfMessages([headOf(transcript, to, { upToSeq, summary: '', window })])
 }
 
 /** The message that opened the session and the one that opened its newest run, if they come before the index. */
-function openingMessages(transcript: Transcript, to: number): Message[] {
-  const { messages, seqs, replaced } = transcript
-  return openingIndexes(transcript, to).flatMap((index) => {
-    const message = messages[index]
-    return message ? [withNotes(message, seqs[index] ?? 0, replaced)] : []
-  })
-}
-
 function openingIndexes({ messages, newestRun: { from, took, opener } }: Transcript, to: number): number[] {
   const first = messages.findIndex(isFromUser)
   const content = took.get(opener)?.content
@@ -101,11 +109,10 @@ function shortening(compactions: readonly Compaction[]): (message: Message, seq:
   }
 }
 
-/** A result made of blocks becomes text if it is too long, because an image cannot be cut. */
+/** A result made of blocks becomes text if it is too long, because images and files cannot be cut. */
 function shortened(block: ToolResultBlock, maxBytes: number): ToolResultBlock {
   if (typeof block.content === 'string') return { ...block, content: cutMiddle(block.content, maxBytes) }
   const bytes = bytesOfMessages([{ role: 'user', content: block.content }])
   if (bytes <= maxBytes) return block
-  const text = block.content.map((part) => (part.type === 'text' ? part.text : '[image]')).join('\n')
-  return { ...block, content: cutMiddle(text, maxBytes) }
+  return { ...block, content: cutMiddle(labelledText(block.content), maxBytes) }
 }

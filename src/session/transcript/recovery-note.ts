@@ -1,4 +1,5 @@
 // The notes that tell a model about effects that its transcript no longer shows, and about the outcomes of calls that were unknown.
+import { labelledText } from '../content.ts'
 import type { NotedEffect } from '../effects.ts'
 import type { ResultContent } from '../call-facts.ts'
 import { cutText } from '../protocol/texts.ts'
@@ -54,6 +55,6 @@ function nameOf({ callId, tool, effectId }: NamedEffect): string {
 
 function resultOf(content: ResultContent | undefined): string {
   if (content === undefined) return ''
-  const text = typeof content === 'string' ? content : content.map((block) => (block.type === 'text' ? block.text : '[image]')).join(' ')
+  const text = labelledText(content, ' ')
   return text === '' ? '' : `: ${cutText(text, RESULT_BYTES)}`
 }

@@ -1,5 +1,13 @@
 // Content that a provider has refused. The model sees a note in its place; the content itself stays in the session.
-import { type ContentBlock, type ImageBlock, isThinking, type Message, type TextBlock, type ToolResultBlock } from '../content.ts'
+import {
+  type ContentBlock,
+  isThinking,
+  type MediaBlock,
+  type Message,
+  type TextBlock,
+  type ToolResultBlock,
+  type UserBlock,
+} from '../content.ts'
 import { shortHash } from '../digest.ts'
 import type { RefusedContent } from '../events.ts'
 import type { Json } from '../json.ts'
@@ -16,6 +24,7 @@ type Kind = RefusedContent['kind']
 const NAMES: Record<Kind, string> = {
   text: 'A text',
   image: 'An image',
+  document: 'A document',
   result: 'The result of this call',
   call: 'The arguments of this call',
 }
@@ -55,7 +64,7 @@ export function isSameContent(a: RefusedContent, b: RefusedContent): boolean {
   return a.seq === b.seq && a.kind === b.kind && a.size === b.size && a.digest === b.digest
 }
 
-type Visit = (kind: Kind, value: string | Json | ImageBlock['source']) => string | undefined
+type Visit = (kind: Kind, value: string | Json | MediaBlock['source']) => string | undefined
 
 /** The message with each part replaced by what `visit` returns; undefined leaves the part unchanged. */
 function mapContent(message: Message, visit: Visit): Message {
@@ -69,6 +78,7 @@ function mapBlock(block: ContentBlock, visit: Visit): ContentBlock {
   switch (block.type) {
     case 'text':
     case 'image':
+    case 'document':
       return mapPart(block, 'text', visit)
     case 'tool_use': {
       const note = visit('call', block.input)
@@ -86,8 +96,8 @@ function mapResult(content: ToolResultBlock['content'], visit: Visit): ToolResul
   return content.map((part) => mapPart(part, 'result', visit))
 }
 
-function mapPart<P extends TextBlock | ImageBlock>(part: P, kind: 'text' | 'result', visit: Visit): P | TextBlock {
-  const note = part.type === 'text' ? visit(kind, part.text) : visit('image', part.source)
+function mapPart<P extends UserBlock>(part: P, kind: 'text' | 'result', visit: Visit): P | TextBlock {
+  const note = part.type === 'text' ? visit(kind, part.text) : visit(part.type, part.source)
   if (note === undefined) return part
   return part.type === 'text' ? { ...part, text: note } : { type: 'text', text: note }
 }

@@ -1,5 +1,5 @@
 // The results of tool calls as the model sees them.
-import { type AssistantBlock, isImageSource, type ToolResultBlock } from '../content.ts'
+import { type AssistantBlock, isDocument, isImageSource, type ToolResultBlock } from '../content.ts'
 import { placeholderOf } from '../blobs.ts'
 import type { EventOf } from '../events.ts'
 import type { ResultContent } from '../call-facts.ts'
@@ -51,6 +51,7 @@ export function isBlocks(value: Json): value is Json & ResultContent & unknown[]
 }
 
 function isBlock(value: Json): boolean {
+  if (isDocument(value)) return true
   if (value === null || typeof value !== 'object' || Array.isArray(value) || Object.keys(value).length !== 2) return false
   return (value.type === 'text' && typeof value.text === 'string') || (value.type === 'image' && isImageSource(value.source))
 }

@@ -77,7 +77,8 @@ export async function pruneBatch(
         [before.toISOString(), limit],
       )
       const sessions = found.map((row) => row.session_id ?? '')
-      if (sessions.length === 0) return { sessions, rows: {} }
+      const strays = sessions.length < limit ? await deleteStrayBlobs(tx, schema) : 0
+      if (sessions.length + strays === 0) return { sessions, rows: {} }
       const rows: RowCounts = { archived_messages: await archiveMessages(tx, schema, sessions), completed_keys: 0 }
       const recorded: RecordedValue[] = []
       for (const session of sessions) {
@@ -89,7 +90,7 @@ export async function pruneBatch(
         rows.completed_keys = (rows.completed_keys ?? 0) + (await keepKeys(tx, schema, session, keys))
       }
       for (const table of DELETED_TABLES) rows[table] = await deleteRows(tx, schema, table, sessions)
-      rows.blobs = await deleteUnusedBlobs(tx, schema, sessions, recorded)
+      rows.blobs = strays + (await deleteUnusedBlobs(tx, schema, sessions, recorded))
       await tx.query(
         `update ${schema.table('sessions')} set pruned_at = now(), open_seq = null, current_run = null where session_id = any($1::text[])`,
         [sessions],
@@ -160,7 +161,7 @@ export async function countPrunable(
          select session_id, sha256 from ${table('blobs')} blob where session_id ${isPruned} and ${goesWithSession}
        )
      select (select count(*) from chosen) as sessions, ${[...DELETED_TABLES, 'messages'].map(rowsOf).join(', ')},
-       (select count(*) from gone) as blobs,
+       (select count(*) from gone) + (select count(*) from ${table('blobs')} blob where ${strayBlob(schema)}) as blobs,
        (select count(*) from ${archived} where ${isOld}) as old_messages,
        (select count(*) from ${table('blobs')} blob
         where session_id in (select session_id from ${archived} where ${isOld} and blobs is not null) and ${goesWithArchive}
@@ -219,6 +220,17 @@ interface RecordedValue {
 /** A client may have signalled a reference with any text in it. */
 function refsOf(sessionId: string, ...refs: ({ sha256: string } | undefined)[]): RecordedValue[] {
   return refs.flatMap((ref) => (ref && /^[0-9a-f]{64}$/.test(ref.sha256) ? [{ sessionId, sha256: ref.sha256 }] : []))
+}
+
+/** The condition that a value was stored for the first message of a session that never came, because its client ended first. */
+function strayBlob(schema: PostgresSchema): string {
+  return `blob.created_at < now() - ${WAITS}
+    and not exists (select from ${schema.table('sessions')} session where session.session_id = blob.session_id)`
+}
+
+async function deleteStrayBlobs(tx: Queryable, schema: PostgresSchema): Promise<number> {
+  const gone = `delete from ${schema.table('blobs')} blob where ${strayBlob(schema)} returning 1`
+  return counted(await tx.query(`with gone as (${gone}) select count(*) as n from gone`, []))
 }
 
 /** Deletes values of these sessions without references from archived messages or events. */

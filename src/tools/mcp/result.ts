@@ -1,6 +1,7 @@
 // Results of MCP tools: what is recorded, and what the model sees.
 import type { ResultContent } from '../../session/call-facts.ts'
-import { type ImageBlock, isImageSource, type TextBlock } from '../../session/content.ts'
+import { isImageSource, labelledText, type MediaBlock, type TextBlock, type UserBlock } from '../../session/content.ts'
+import { isPdf } from '../../session/document.ts'
 import { imageFacts, type MediaType } from '../../session/image.ts'
 import { isObject, type Json, type JsonObject } from '../../session/json.ts'
 import type { McpResult } from './options.ts'
@@ -30,11 +31,11 @@ export function errorTextOf({ content, structuredContent }: McpResult): string {
   return structuredContent === undefined ? 'The tool reports an error without a message.' : JSON.stringify(structuredContent)
 }
 
-function textOf(blocks: readonly (TextBlock | ImageBlock)[]): string {
-  return blocks.flatMap((block) => (block.type === 'text' ? block.text : [])).join('\n')
+function textOf(blocks: readonly UserBlock[]): string {
+  return labelledText(blocks.filter(({ type }) => type !== 'image'))
 }
 
-function blockOf(part: JsonObject): TextBlock | ImageBlock | undefined {
+function blockOf(part: JsonObject): UserBlock | undefined {
   switch (part.type) {
     case 'text':
       return typeof part.text === 'string' && part.text.trim() !== '' ? { type: 'text', text: part.text } : undefined
@@ -49,14 +50,22 @@ function blockOf(part: JsonObject): TextBlock | ImageBlock | undefined {
   }
 }
 
-function resourceOf(resource: JsonObject): TextBlock | ImageBlock {
+function resourceOf(resource: JsonObject): UserBlock {
   const { uri, text, blob } = resource
   if (typeof text === 'string')
     return { type: 'text', text: `[Resource: ${typeof uri === 'string' ? uri : 'without an address'}]\n${text}` }
-  return imageOf({ ...resource, data: blob ?? null }) ?? leftOut({ type: 'resource', ...resource })
+  return imageOf({ ...resource, data: blob ?? null }) ?? pdfOf(resource) ?? leftOut({ type: 'resource', ...resource })
 }
 
-function imageOf({ data, mimeType }: JsonObject): ImageBlock | undefined {
+/** The document for a PDF, named as its address ends. */
+function pdfOf({ uri, blob }: JsonObject): MediaBlock | undefined {
+  if (typeof blob !== 'string' || !isPdf(blob)) return undefined
+  const [name = ''] = typeof uri === 'string' ? (/[^/]+$/.exec(uri) ?? []) : []
+  const source = { type: 'base64' as const, media_type: 'application/pdf' as const, data: blob }
+  return { type: 'document', source, ...(name !== '' && { title: name.slice(-500) }) }
+}
+
+function imageOf({ data, mimeType }: JsonObject): MediaBlock | undefined {
   if (typeof data !== 'string' || typeof mimeType !== 'string' || !mimeType.startsWith('image/')) return undefined
   // The bytes are more reliable than the declared type.
   const source = { type: 'base64' as const, media_type: imageFacts(data)?.mediaType ?? (mimeType as MediaType), data }
@@ -64,7 +73,7 @@ function imageOf({ data, mimeType }: JsonObject): ImageBlock | undefined {
 }
 
 function leftOut({ type, mimeType, uri }: JsonObject): TextBlock {
-  return note('Left out', [type, mimeType, uri, 'only text and images can be shown here'])
+  return note('Left out', [type, mimeType, uri, 'only text, images and PDFs can be shown here'])
 }
 
 function note(what: string, about: readonly (Json | undefined)[]): TextBlock {

@@ -61,6 +61,7 @@ export function startExecutor({
     {
       put: (sessionId, ref, json, from) => line.ask({ ask: 'put_value', sessionId, ref, json, ...from }),
       get: (sessionId, refs) => line.ask({ ask: 'get_values', sessionId, refs }),
+      piece: (sessionId, sha256, from) => line.ask({ ask: 'get_piece', sessionId, sha256, from }),
     },
     logger,
   )

@@ -15,7 +15,7 @@ const LOG = { debug() {}, info() {}, warn() {}, error() {} }
 const signal = new AbortController().signal
 
 /** A store of large values that can be taken away; `gets` and `puts` count the requests. */
-function memory(): Blobs & { away: boolean | 'silent'; gets: number; puts: number } {
+function memory(): Blobs & { away: boolean | 'silent'; gets: number; puts: number; pieces: number[] } {
   const kept = new Map<string, string>()
   const answered = async <T>(work: () => T): Promise<T> => {
     if (blobs.away === 'silent') return new Promise<T>(() => undefined)
@@ -26,6 +26,8 @@ function memory(): Blobs & { away: boolean | 'silent'; gets: number; puts: numbe
     away: false as boolean | 'silent',
     gets: 0,
     puts: 0,
+    /** The length of each piece that was read. */
+    pieces: [] as number[],
     put: (sessionId: string, { ref, json }: Blob) => {
       blobs.puts += 1
       return answered(() => void kept.set(`${sessionId} ${ref.sha256}`, json))
@@ -42,6 +44,18 @@ function memory(): Blobs & { away: boolean | 'silent'; gets: number; puts: numbe
           ),
       )
     },
+    piece: (sessionId: string, sha256: string, from: number, characters: number) =>
+      answered(() => {
+        const json = kept.get(`${sessionId} ${sha256}`)
+        const piece =
+          json === undefined
+            ? undefined
+            : Array.from(json)
+                .slice(from, from + characters)
+                .join('')
+        if (piece !== undefined) blobs.pieces.push(Array.from(piece).length)
+        return piece
+      }),
     copy: () => Promise.reject(new Error('not here')),
   }
   return blobs
@@ -106,6 +120,28 @@ describe('a value that is kept', () => {
     const event: SessionEvent = { v: 1, seq: 1, at: 0, type: 'session_closed', reason: 'idle' }
     expect(await valuesOver(blobs).hydrate('s', [event])).toEqual([event])
     expect(blobs.gets).toBe(0)
+  })
+})
+
+describe('a value of more than one piece', () => {
+  const huge = blobOfJson({ value: '€😀'.repeat(1_200_000) }, '€', sha256Hex)
+
+  it('a value of more than one piece is read piece by piece, so that the orchestrator never holds a whole one', async () => {
+    const blobs = memory()
+    await blobs.put('s', huge)
+    const [event] = await valuesOver(blobs).hydrate('s', [completed(huge.ref), completed(huge.ref)])
+    expect((event as EventOf<'tool_completed'>).value === '€😀'.repeat(1_200_000)).toBe(true)
+    expect(blobs.gets).toBe(0)
+    expect(blobs.pieces).toEqual([1_000_000, 1_000_000, 400_012])
+  })
+
+  it('a value whose pieces do not match its digest, or that is gone, is lost', async () => {
+    for (const damage of ['changed', 'gone'] as const) {
+      const blobs = memory()
+      await blobs.put('s', { ...huge, json: damage === 'changed' ? `${huge.json.slice(0, -3)}!"}` : huge.json })
+      const { ref } = damage === 'gone' ? { ref: { ...huge.ref, sha256: '0'.repeat(64) } } : huge
+      expect(await valuesOver(blobs).hydrate('s', [completed(ref)])).toEqual([completed(ref)])
+    }
   })
 })
 

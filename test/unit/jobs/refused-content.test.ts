@@ -5,12 +5,13 @@ import { ModelError } from '../../../src/agent/errors.ts'
 import { ModelFailure } from '../../../src/jobs/model-call/ask-model.ts'
 import { askWithoutRefused } from '../../../src/jobs/model-call/refused-content.ts'
 import type { AttemptSoFar, ModelAnswer } from '../../../src/calls/jobs.ts'
-import type { AssistantBlock, ImageBlock, Message } from '../../../src/session/content.ts'
+import type { AssistantBlock, DocumentBlock, ImageBlock, MediaBlock, Message } from '../../../src/session/content.ts'
 import { messagesFor } from '../../../src/session/transcript/model-messages.ts'
 import { emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
 
 const image = (url: string): ImageBlock => ({ type: 'image', source: { type: 'url', url: `https://example.com/${url}` } })
-const user = (...content: (string | ImageBlock)[]): Message => ({
+const document = (url: string): DocumentBlock => ({ type: 'document', source: { type: 'url', url: `https://example.com/${url}` } })
+const user = (...content: (string | MediaBlock)[]): Message => ({
   role: 'user',
   content: content.map((one) => (typeof one === 'string' ? { type: 'text', text: one } : one)),
 })
@@ -19,12 +20,12 @@ const calls = (...inputs: string[]): Message => ({
   role: 'assistant',
   content: inputs.map((input, index): AssistantBlock => ({ type: 'tool_use', id: `t_${index}`, name: 'look', input: { input } })),
 })
-const results = (...contents: (string | (string | ImageBlock)[])[]): Message => ({
+const results = (...contents: (string | (string | MediaBlock)[])[]): Message => ({
   role: 'user',
   content: contents.map((content, index) => ({
     type: 'tool_result',
     tool_use_id: `t_${index}`,
-    content: typeof content === 'string' ? content : (user(...content).content as ImageBlock[]),
+    content: typeof content === 'string' ? content : (user(...content).content as MediaBlock[]),
   })),
 })
 
@@ -32,13 +33,17 @@ const transcriptOf = (messages: Message[]): Transcript => ({ ...emptyTranscript(
 const REFUSED = 'm: 400 messages.3: Could not accept this.'
 
 /** Asks a provider that refuses every request with text or a URL that contains `bad`. */
-async function ask(messages: Message[], { say = REFUSED, bad = /bad/, status = 400, code = 'invalid_request_error' } = {}) {
+async function ask(
+  messages: Message[],
+  { say = REFUSED, bad = /bad/, status = 400, code = 'invalid_request_error', mayCompact = false } = {},
+) {
   const requests: Message[][] = []
   const attempt: AttemptSoFar = { number: 1, failed: [], failures: 0 }
   const answer = await askWithoutRefused({
     transcript: transcriptOf(messages),
     attempt,
     worker: 'w',
+    mayCompact: () => mayCompact,
     ask: async (given) => {
       const sent = messagesFor(given)
       requests.push(sent)
@@ -57,6 +62,8 @@ describe('a refused request', () => {
   it.each<[string, Message[], string]>([
     ['a text of the user', [...before, user('well', 'bad')], 'text 3'],
     ['an image of the user', [...before, user('look', image('bad'))], 'image 3'],
+    ['a document of the user', [...before, user('read', document('bad'))], 'document 3'],
+    ['a document in a result', [...before, user('go'), calls('a'), results(['see', document('bad')])], 'document 5'],
     ['a result', [...before, user('go'), calls('a', 'b'), results('fine', 'bad')], 'result 5'],
     ['an image of a result', [...before, user('go'), calls('a'), results(['see', image('bad')])], 'image 5'],
     ['the arguments of a call', [...before, user('go'), calls('bad'), results('fine')], 'call 4'],
@@ -77,6 +84,33 @@ describe('a refused request', () => {
     expect(replacedIn(asked)).toEqual(['image 1'])
     expect(asked.requests).toHaveLength(3)
     expect(JSON.stringify(asked.requests.at(-1))).toContain('And now?')
+  })
+
+  it('a refused request that is too long is made again without its new documents, unless a compaction may help', async () => {
+    const say = 'm: 400 prompt is too long: 1200000 tokens > 200000 maximum'
+    const messages = [user('read', document('old')), says('I did.'), user('and', document('fine'), document('bad'))]
+    const asked = await ask(messages, { say, code: 'context_overflow' })
+    expect(replacedIn(asked)).toEqual(['document 3'])
+    expect(JSON.stringify(asked.requests.at(-1))).toContain('example.com/fine')
+    const alone = await ask([user('read', document('bad'))], { say, code: 'context_overflow' })
+    expect(replacedIn(alone)).toEqual(['document 1'])
+    for (const [given, mayCompact] of [
+      [messages, true],
+      [[user('read', document('bad')), says('I did.'), user('and?')], false],
+    ] as const) {
+      const failed = await ask([...given], { say, code: 'context_overflow', mayCompact })
+      expect(failed.answer).toBeInstanceOf(ModelFailure)
+      expect(failed.requests).toHaveLength(1)
+    }
+  })
+
+  it('a refused request that names a lost file is made again without it, and one that names a lost model is not', async () => {
+    const messages = [...before, user('read', document('bad'))]
+    const lost = await ask(messages, { say: 'm: 404 File not found: file_011CNha', status: 404, code: 'not_found_error' })
+    expect(replacedIn(lost)).toEqual(['document 3'])
+    const model = await ask(messages, { say: 'm: 404 model: claude-none', status: 404, code: 'not_found_error' })
+    expect(model.answer).toBeInstanceOf(ModelFailure)
+    expect(model.requests).toHaveLength(1)
   })
 
   it('a refused request is made at most 13 times until the content at fault is left out, wherever it is', async () => {

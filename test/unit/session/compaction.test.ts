@@ -2,9 +2,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { bytesOfRequest, chooseCut, isDue, mayForce, pieceEnd, requestTokens } from '../../../src/session/transcript/compaction.ts'
-import type { ContentBlock, Message } from '../../../src/session/content.ts'
+import type { ContentBlock, Message, UserBlock } from '../../../src/session/content.ts'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { defined } from '../../../src/session/defined.ts'
+import type { Json } from '../../../src/session/json.ts'
+import { pdfBlock, textDocument } from '../../support/documents.ts'
 import type { EventBody, EventOf, SessionEvent } from '../../../src/session/events.ts'
 import { cutMiddle } from '../../../src/session/transcript/measure.ts'
 import { messagesBetween, messagesFor, sentFrom } from '../../../src/session/transcript/model-messages.ts'
@@ -54,7 +56,7 @@ function conversation() {
   }
   return {
     events,
-    run(text: string, messageId = `m${events.length}`): void {
+    run(text: string | UserBlock[], messageId = `m${events.length}`): void {
       add({ type: 'message_received', messageId, content: text })
       run += 1
       turn = 0
@@ -62,14 +64,14 @@ function conversation() {
       begin(messageId)
     },
     /** A turn in which a tool is called. */
-    call(tool: 'look' | 'pay', result: string, about: { input?: string; effectId?: string; tokens?: number } = {}): void {
+    call(tool: 'look' | 'pay', result: string | UserBlock[], about: { input?: string; effectId?: string; tokens?: number } = {}): void {
       const input = { what: about.input ?? tool }
       answer([{ type: 'tool_use', id: 'x', name: tool, input }], about.tokens)
       const callId = `t_${run}_${turn}_0`
       const where = { run, turn, callId, tool }
       add({ type: 'tool_issued', ...where, index: 0, effect: tool === 'pay' ? 'external' : 'read', input, inputDigest: 'd' })
       const { effectId } = about
-      add({ type: 'tool_completed', ...where, attempt: 1, value: result, ...defined({ effectId }) })
+      add({ type: 'tool_completed', ...where, attempt: 1, value: result as Json, ...defined({ effectId }) })
       begin()
     },
     say(text: string, tokens = 0): void {
@@ -224,6 +226,71 @@ describe('a compacted conversation', () => {
     talk.compact(1)
     expect(restarted().compactions).toHaveLength(1)
     expect(talk.fold().compactions).toHaveLength(2)
+  })
+})
+
+describe('the documents of a compacted conversation', () => {
+  const titles = (message: Message | undefined): (string | undefined)[] =>
+    typeof message?.content === 'string'
+      ? []
+      : (message?.content ?? []).flatMap((block) => (block.type === 'document' ? [block.title] : []))
+  /** A conversation whose first messages have documents; the newest turns are about the weather. */
+  function talkWithDocuments() {
+    const talk = conversation()
+    talk.run([{ type: 'text', text: 'Compare these.' }, textDocument('one', 'one.txt')])
+    talk.say('One is fine.')
+    talk.run([{ type: 'text', text: 'And these?' }, textDocument('two', 'two.txt'), textDocument('three', 'three.txt')])
+    talk.call('look', [pdfBlock({ title: 'found.pdf' })])
+    talk.say('Two and three are fine.')
+    talk.run('And the weather?')
+    for (let n = 1; n <= 4; n++) talk.call('look', `sky ${n}`)
+    talk.compact(2)
+    return talk
+  }
+
+  it('the documents of a compacted conversation that the model no longer sees are named, those of tools, too', () => {
+    const transcript = talkWithDocuments().fold()
+    expect(titles(messagesFor(transcript)[0])).toEqual(['one.txt'])
+    const head = headIn(transcript)
+    for (const title of ['two.txt', 'three.txt', 'found.pdf']) expect(head).toContain(`- [document "${title}"`)
+    expect(head).not.toContain('- [document "one.txt"')
+  })
+
+  it('a document of a compacted conversation is shown again once a message names it, in any case', () => {
+    const talk = talkWithDocuments()
+    talk.say('It rains.')
+    talk.run('What does TWO.TXT say about it, and found.pdf?')
+    const transcript = talk.fold()
+    expect(titles(messagesFor(transcript)[0])).toEqual(['one.txt', 'two.txt', 'found.pdf'])
+    expect(headIn(transcript)).toContain('- [document "three.txt"')
+    expect(headIn(transcript)).not.toContain('- [document "two.txt"')
+  })
+
+  it('the documents of a compacted conversation fill at most half of the window; those of the task come first', () => {
+    const talk = conversation()
+    talk.run([{ type: 'text', text: 'Read this.' }, textDocument('a '.repeat(6_000), 'first.txt')])
+    talk.say('I did.')
+    talk.run([{ type: 'text', text: 'And this.' }, textDocument('b '.repeat(6_000), 'task.txt')])
+    for (let n = 1; n <= 4; n++) talk.call('look', `sky ${n}`)
+    talk.compact(2, { window: 10_000 })
+    const [head] = messagesFor(talk.fold())
+    expect(titles(head)).toEqual(['task.txt'])
+    expect(textsOf(head ? [head] : [])).toContain('user: [document "first.txt", text, 12 KB]')
+  })
+
+  it('of documents with one name, the newest is shown', () => {
+    const talk = conversation()
+    talk.run('Hello.')
+    talk.say('Hello.')
+    for (const text of ['old', 'new']) {
+      talk.run([{ type: 'text', text: 'Here.' }, textDocument(text, 'plan.txt')])
+      talk.say('Thanks.')
+    }
+    talk.run('And the weather?')
+    for (let n = 1; n <= 4; n++) talk.call('look', `plan.txt ${n}`, { input: 'plan.txt' })
+    talk.compact(2)
+    expect(JSON.stringify(messagesFor(talk.fold())[0])).toContain('"data":"new"')
+    expect(JSON.stringify(messagesFor(talk.fold())[0])).not.toContain('"data":"old"')
   })
 })
 

@@ -405,7 +405,12 @@ describe('what toModelOutput returns', () => {
   const atUrl = { type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } }
   const bytes = Uint8Array.from(Buffer.from(PNG_DATA, 'base64'))
   const text = (value: string) => ({ type: 'text', text: value })
-  const omitted = (what: string) => text(`[Left out: ${what}. Only text and images can be shown here.]`)
+  const omitted = (what: string) => text(`[Left out: ${what}. Only text, images and PDFs can be shown here.]`)
+  const pdf = (about: object = {}) => ({
+    type: 'document',
+    source: { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0=' },
+    ...about,
+  })
   it.each<[string, object, object]>([
     ['text', { type: 'text', text: 'a' }, text('a')],
     ['media of AI SDK 5', { type: 'media', data: PNG_DATA, mediaType: 'image/png' }, image],
@@ -424,7 +429,18 @@ describe('what toModelOutput returns', () => {
     ],
     ['the text of a file', { type: 'file', data: { type: 'text', text: 'a,b' }, mediaType: 'text/csv' }, text('a,b')],
     ['a text file', { type: 'file-data', data: Buffer.from('a,b').toString('base64'), mediaType: 'text/csv' }, text('a,b')],
-    ['a PDF', { type: 'file-data', data: 'JVBERi0=', mediaType: 'application/pdf', filename: 'a.pdf' }, omitted('application/pdf "a.pdf"')],
+    ['a PDF', { type: 'file-data', data: 'JVBERi0=', mediaType: 'application/pdf', filename: 'a.pdf' }, pdf({ title: 'a.pdf' })],
+    ['a PDF of an unnamed type', { type: 'file', data: { type: 'data', data: 'JVBERi0=' }, mediaType: 'application/octet-stream' }, pdf()],
+    [
+      'the URL of a PDF',
+      { type: 'file', data: { type: 'url', url: new URL('https://example.com/a.pdf') }, mediaType: 'application/pdf' },
+      { type: 'document', source: { type: 'url', url: 'https://example.com/a.pdf' } },
+    ],
+    [
+      'another file',
+      { type: 'file-data', data: 'UEsDBA==', mediaType: 'application/zip', filename: 'a.zip' },
+      omitted('application/zip "a.zip"'),
+    ],
     ['an image that no model reads', { type: 'image-data', data: 'PHN2Zz4=', mediaType: 'image/svg+xml' }, omitted('image/svg+xml')],
     ['the URL of a file', { type: 'file-url', url: 'https://example.com/a' }, omitted('file-url at https://example.com/a')],
     ['the id of a file', { type: 'file-id', fileId: 'file_1' }, omitted('file-id')],

@@ -6,6 +6,7 @@ import { AnswerTooLarge, RedirectRefused, STREAM_ENDED, toolErrorOf } from '../.
 import { entryFor, matches, toolNameOf } from '../../../src/tools/mcp/names.ts'
 import { type EffectRule, rulesOf } from '../../../src/tools/mcp/options.ts'
 import { contentOf, errorTextOf, resultOf } from '../../../src/tools/mcp/result.ts'
+import { pdfBlock } from '../../support/documents.ts'
 import { imageBlock } from '../../support/images.ts'
 
 const HTTP = { type: 'http', url: 'http://127.0.0.1:1/mcp' } as const
@@ -85,9 +86,17 @@ describe('results of MCP tools', () => {
       { type: 'image', source: { type: 'base64', media_type: 'image/png', data } },
       { type: 'text', text: '[Resource: file:///b]\nthe text' },
       { type: 'text', text: '[Resource: a, file:///a]' },
-      { type: 'text', text: '[Left out: audio, audio/wav, only text and images can be shown here]' },
-      { type: 'text', text: '[Left out: hologram, only text and images can be shown here]' },
+      { type: 'text', text: '[Left out: audio, audio/wav, only text, images and PDFs can be shown here]' },
+      { type: 'text', text: '[Left out: hologram, only text, images and PDFs can be shown here]' },
     ])
+  })
+
+  it('the model sees an embedded PDF as a document, named as its address ends', () => {
+    const { source } = pdfBlock()
+    const { data: blob } = source as { data: string }
+    const part = { type: 'resource', resource: { uri: 'file:///reports/q3.pdf', mimeType: 'application/pdf', blob } }
+    expect(contentOf(resultOf({ content: [part] }))).toEqual([{ ...pdfBlock(), title: 'q3.pdf' }])
+    expect(errorTextOf(resultOf({ content: [part] }))).toBe(`[document "q3.pdf", PDF, ${Buffer.from(blob, 'base64').length} bytes]`)
   })
 
   it('the model sees structured content if there is no other', () => {

@@ -83,6 +83,8 @@ export function requestsOver({ reader, values, gates, limits, client }: RequestN
         return true
       case 'get_values':
         return values.get(ask.sessionId, ask.refs)
+      case 'get_piece':
+        return values.piece(ask.sessionId, ask.sha256, ask.from)
       case 'earlier_key':
         return values.earlierKey(ask.sessionId, ask.key)
     }
