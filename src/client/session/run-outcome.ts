@@ -21,7 +21,7 @@ export interface SettledAt {
 }
 
 /** The types of events that may take back how a run has settled. */
-export const TAKING_BACK: readonly SessionEvent['type'][] = ['recovery_started', 'rolled_back', 'message_received']
+export const TAKING_BACK: readonly SessionEvent['type'][] = ['recovery_started', 'rolled_back', 'message_received', 'run_started']
 
 /** Watches for one message's run. */
 export interface RunWatch {
@@ -64,6 +64,7 @@ export function watchRun(messageId: string): RunWatch {
     take(events) {
       let end: SettledAt | undefined
       for (const event of events) {
+        if (isOpenedAgain(event)) end = undefined
         const settled = settledBy(event)
         foldIn(event)
         if (settled) end ??= { settled, seq: event.seq }
@@ -77,7 +78,7 @@ export function watchRun(messageId: string): RunWatch {
       }
       return end
     },
-    isTakenBackBy: (events) => events.some((event) => isRecovered(event) || isAgain(event)),
+    isTakenBackBy: (events) => events.some((event) => isRecovered(event) || isAgain(event) || isOpenedAgain(event)),
     waiting: (state) => waitingRun(state ? withCallsOf(watched, state) : watched, run),
     run: () => run,
     progress,
@@ -85,6 +86,11 @@ export function watchRun(messageId: string): RunWatch {
 
   function isRecovered(event: SessionEvent): event is EventOf<'recovery_started'> {
     return event.type === 'recovery_started' && event.run === run && event.strategy !== 'abandon'
+  }
+
+  /** A run that is interrupted before its first turn leaves its message to the next one. */
+  function isOpenedAgain(event: SessionEvent): boolean {
+    return event.type === 'run_started' && event.messageId === messageId && event.run !== run
   }
 
   function isRepeated(event: SessionEvent): boolean {
