@@ -256,6 +256,21 @@ describe('the store', () => {
     expect(await one('b', false)).toBe(0)
   })
 
+  it('the store keeps nothing of a call whose session was erased while it asked', async () => {
+    const { agent, doorOf } = alone
+    const session = sessionOf(agent.name)
+    doorOf(session.id).open()
+    await (await session.send('acme')).result({ timeout: 20_000 })
+    await session.close()
+    await until('it is closed', async () => (await session.state()).status === 'closed')
+    await here.pawl.erase(session.id, { by: 'ann', force: true })
+    const late = { sessionId: session.id, callId: 'late', forMs: 60_000, limits: [{ ...limit, tool: agent.name, max: 5 }] }
+    expect(await store.admitCall({ ...late, begins: true })).toBe(0)
+    expect(await store.admitCall({ ...late, callId: 'later', begins: false })).toBe(0)
+    const { rows } = await sql.query('select from pawl.call_limits where session_id = $1', [session.id])
+    expect(rows).toEqual([])
+  })
+
   it('the store gives a call no place at one limit while another makes it wait', async () => {
     const other = { ...limit, tool: `other-${randomUUID()}`, max: 5 }
     const limits = [other, limit]

@@ -133,7 +133,7 @@ async function take(tx: Queryable, schema: PostgresSchema, { limit, row }: Place
   await tx.query(`delete from ${table} where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is null`, own)
   await tx.query(
     `insert into ${table} (tool, kind, key, session_id, call_id, asked_at, admitted_at, begun, until)
-     values ($1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp(), $6, ${after('$7')})`,
+     select $1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp(), $6, ${after('$7')} where ${isKept(schema)}`,
     [...own, call.begins, forMs],
   )
 }
@@ -153,7 +153,7 @@ async function keepPlace(
   if (row === 'none')
     await tx.query(
       `insert into ${table} (tool, kind, key, session_id, call_id, asked_at, until, yields)
-       values ($1, $2, $3, $4, $5, clock_timestamp(), ${until}, $7)`,
+       select $1, $2, $3, $4, $5, clock_timestamp(), ${until}, $7 where ${isKept(schema)}`,
       values,
     )
   else if (row === 'waits')
@@ -162,6 +162,10 @@ async function keepPlace(
       values,
     )
 }
+
+/** Nothing of an erased session is stored. */
+const isKept = (schema: PostgresSchema): string =>
+  `not exists (select from ${schema.table('sessions')} erased where erased.session_id = $4 and erased_at is not null)`
 
 /** The time after that many milliseconds, which are a parameter. */
 const after = (parameter: string, time = 'clock_timestamp()'): string => `${time} + make_interval(secs => ${parameter}::float8 / 1000)`
