@@ -577,6 +577,39 @@ it.each([
   await rowsMatchEvents(here.stack, played.id)
 })
 
+it.each([
+  { how: 'taken over', end: (played: Played) => takeOver(played, player.agent) },
+  {
+    how: 'terminated',
+    async end({ id, session }: Played) {
+      await workflowOf(id).terminate('a test')
+      await builds.start({ agents: [player.agent] })
+      await session.resume()
+    },
+  },
+])('an interrupt that waits for a call ends the run although the session is $how before the call ends', LIMIT, async ({ end }) => {
+  const deaf = gate()
+  const old = await here.startWorker({ agents: [player.agent] })
+  const played: Played = player.play(here.pawl, {
+    model: (request) => (saidIn(request).includes('two') && answersIn(request) < 2 ? [use('put', 'note')] : 'hello'),
+    // It does not react to its abort signal.
+    put: () => (played.count('put') > 1 ? 'put again' : deaf.pass()),
+  })
+  const { session } = played
+  await (await session.send('one')).result(TIMEOUT)
+  const two = await session.send('two')
+  await deaf.reached
+  await session.interrupt({ reason: 'enough' })
+  const three = await session.send('three')
+  await stored(played)
+  expect((await session.state()).current).toMatchObject({ run: 2, stopping: true })
+  await end(played)
+  expect(await two.settled(TIMEOUT)).toMatchObject({ status: 'interrupted', run: 2, reason: 'enough' })
+  expect(await three.settled(TIMEOUT)).toMatchObject({ status: 'completed', run: 3 })
+  deaf.open()
+  await old.stop()
+})
+
 it('a call that waits for a limit of its tool has not begun in the execution that takes over', LIMIT, async () => {
   const body = gate()
   const entered: string[] = []
