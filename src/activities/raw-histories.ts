@@ -3,8 +3,9 @@ import type { Client } from '@temporalio/client'
 import type { LoadSessionResult, PriorAnswer, PriorRequest, RepeatedRequests, Succession } from '../calls/activities.ts'
 import { type HistoryEvent, isOfWorkflow, newestFirst, watermarkIn } from '../connect/histories.ts'
 import type { SessionEvent } from '../session/events.ts'
+import { defined } from '../session/defined.ts'
 import { isObject } from '../session/json.ts'
-import { type Continuation, SIGNALS, UPDATES, workflowIdOf } from '../session/protocol/protocol.ts'
+import { type Continuation, REPLACED, SIGNALS, UPDATES, workflowIdOf } from '../session/protocol/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import { alreadyStored, isOfRequest } from './already-stored.ts'
 import { activitiesIn, type Activity, answersIn, finalAnswerIn, loadedBy, OF_RUNS, watermarkBefore } from './answered.ts'
@@ -115,6 +116,7 @@ export async function readUnstored(sessionId: string, executionId: string, event
     all.filter((one) => one.at <= newest),
     { activities, loaded, begunAt: carriedUpTo },
     events,
+    client,
   )
   const early = [...(await withoutStored(inProgress, events, before, history, client)), ...pending].sort((a, b) => a.at - b.at)
   const late = all.filter((one) => one.at > newest)
@@ -152,33 +154,54 @@ async function pendingInterrupt(
   received: readonly ReceivedRequest[],
   { activities, loaded, begunAt }: ExecutionSoFar,
   events: EventsInStore,
+  client: Client,
 ): Promise<ReceivedRequest[]> {
-  const interrupts = received.filter(({ kind, name }) => kind === 'signal' && name === SIGNALS.interrupt)
-  const state = interrupts.length > 0 ? await events.state() : null
+  const signals = received.filter(({ kind, name }) => kind === 'signal' && (name === SIGNALS.interrupt || name === SIGNALS.message))
+  const state = signals.length > 0 ? await events.state() : null
   const run = state && isRunInProgress(state) ? state.current?.run : undefined
   if (run === undefined) return []
   const loadedState = loaded && 'state' in loaded ? loaded.state : undefined
-  for (const one of interrupts) {
+  for (const one of signals) {
     const isPassedOn = one.at === 0
     const isMeant = isPassedOn ? loadedState?.current?.run === run : activities.some((activity) => isOfRunAt(one.at, run, activity))
+    const interrupt = isMeant ? await interruptIn(one, client) : undefined
+    if (!interrupt) continue
     const since = isPassedOn ? (loadedState?.seq ?? begunAt) : watermarkBefore(one.at, activities, begunAt)
-    if (isMeant && !(await hasEndedSince(events, since))) return [one]
+    if (await stillApplies(interrupt, events, since)) return [interrupt.request]
   }
   return []
+}
+
+/** An interrupt. `messageId`: the message that replaces the run, which interrupts it only if it is accepted. */
+interface ReceivedInterrupt {
+  request: ReceivedRequest
+  messageId?: unknown
+}
+
+async function interruptIn(one: ReceivedRequest, client: Client): Promise<ReceivedInterrupt | undefined> {
+  if (one.name === SIGNALS.interrupt) return { request: one }
+  const { details } = await requestIn(one, client)
+  if (!isObject(details) || details.interrupt !== true || details.messageId === undefined) return undefined
+  const { at, id, kind } = one
+  const request = { at, id, kind, name: SIGNALS.interrupt, details: { reason: REPLACED, ...defined({ by: details.by }) } }
+  return { request, messageId: details.messageId }
+}
+
+/** Whether nothing has happened since that event that discards the interrupt, and its message, if it is one, was accepted. */
+async function stillApplies({ messageId }: ReceivedInterrupt, { after, upTo }: EventsInStore, seq: number): Promise<boolean> {
+  let isAccepted = messageId === undefined
+  for await (const event of after(seq)) {
+    if (event.seq > upTo) break
+    if (endsRun(event)) return false
+    isAccepted ||= event.type === 'message_received' && event.messageId === messageId
+  }
+  return isAccepted
 }
 
 /** Whether the run waited for the activity at that position in history. */
 function isOfRunAt(place: number, run: number, { name, at, endedAt, input }: Activity): boolean {
   const isInProgress = at < place && (endedAt === undefined || endedAt > place)
   return isInProgress && OF_RUNS.includes(name) && isObject(input) && input.run === run
-}
-
-async function hasEndedSince({ after, upTo }: EventsInStore, seq: number): Promise<boolean> {
-  for await (const event of after(seq)) {
-    if (event.seq > upTo) return false
-    if (endsRun(event)) return true
-  }
-  return false
 }
 
 /** Whether the event ends an attempt at a run, and with it what was to stop it. */
@@ -255,7 +278,7 @@ export async function readLeft(
   const received = [...passedOnTo(loaded), ...receivedIn(history)]
   const updates = passedOnTo(loaded).filter(({ kind }) => kind === 'update')
   const settled = loaded?.found && 'state' in loaded ? loaded.state.seq : 0
-  const pending = await pendingInterrupt(received, { activities, loaded, begunAt: seqOf(carried) }, events)
+  const pending = await pendingInterrupt(received, { activities, loaded, begunAt: seqOf(carried) }, events, client)
   const left = [...(await withoutStored(updates, events, settled, history, client)), ...pending]
   const requests = await Promise.all(left.map((one) => passedOn(one, executionId, client)))
   const answers = inheritedBy(carried, loaded)

@@ -578,16 +578,11 @@ it.each([
 })
 
 it.each([
-  { how: 'taken over', end: (played: Played) => takeOver(played, player.agent) },
-  {
-    how: 'terminated',
-    async end({ id, session }: Played) {
-      await workflowOf(id).terminate('a test')
-      await builds.start({ agents: [player.agent] })
-      await session.resume()
-    },
-  },
-])('an interrupt that waits for a call ends the run although the session is $how before the call ends', LIMIT, async ({ end }) => {
+  { how: 'taken over', reason: 'enough' },
+  { how: 'taken over', reason: 'replaced by a later message' },
+  { how: 'terminated', reason: 'enough' },
+  { how: 'terminated', reason: 'replaced by a later message' },
+])('an interrupt ($reason) that waits for a call ends its run although the session is $how meanwhile', LIMIT, async ({ how, reason }) => {
   const deaf = gate()
   const old = await here.startWorker({ agents: [player.agent] })
   const played: Played = player.play(here.pawl, {
@@ -599,12 +594,17 @@ it.each([
   await (await session.send('one')).result(TIMEOUT)
   const two = await session.send('two')
   await deaf.reached
-  await session.interrupt({ reason: 'enough' })
-  const three = await session.send('three')
+  if (reason === 'enough') await session.interrupt({ reason })
+  const three = await session.send('three', { interrupt: reason !== 'enough' })
   await stored(played)
   expect((await session.state()).current).toMatchObject({ run: 2, stopping: true })
-  await end(played)
-  expect(await two.settled(TIMEOUT)).toMatchObject({ status: 'interrupted', run: 2, reason: 'enough' })
+  if (how === 'taken over') await takeOver(played, player.agent)
+  else {
+    await workflowOf(played.id).terminate('a test')
+    await builds.start({ agents: [player.agent] })
+    await session.resume()
+  }
+  expect(await two.settled(TIMEOUT)).toMatchObject({ status: 'interrupted', run: 2, reason })
   expect(await three.settled(TIMEOUT)).toMatchObject({ status: 'completed', run: 3 })
   deaf.open()
   await old.stop()
