@@ -14,14 +14,18 @@ import { defined } from '../session/defined.ts'
 import { callIdOf } from '../session/ids.ts'
 import { isObject } from '../session/json.ts'
 import { decodedOrNothing } from './history-payloads.ts'
+import type { RidingEffect } from '../session/attempts.ts'
 
 /** An activity of an execution, with the positions in history at which it was scheduled and ended. */
 export interface Activity {
+  id: string
   name: string
   input: unknown
   at: number
   endedAt?: number
   result?: Payload | undefined
+  /** The report of its last attempt, if it failed. */
+  report?: Payload | undefined
 }
 
 export async function activitiesIn(history: readonly HistoryEvent[], client: Client): Promise<Activity[]> {
@@ -30,15 +34,15 @@ export async function activitiesIn(history: readonly HistoryEvent[], client: Cli
     const { activityTaskScheduledEventAttributes: scheduled, activityTaskCompletedEventAttributes: completed } = event
     if (scheduled) {
       const input = await decodedOrNothing(client, scheduled.input?.payloads?.[0])
-      byEvent.set(String(event.eventId), { name: scheduled.activityType?.name ?? '', input, at })
+      byEvent.set(String(event.eventId), { id: scheduled.activityId ?? '', name: scheduled.activityType?.name ?? '', input, at })
     }
-    const end =
-      completed ??
-      event.activityTaskFailedEventAttributes ??
-      event.activityTaskTimedOutEventAttributes ??
-      event.activityTaskCanceledEventAttributes
+    const lost = event.activityTaskFailedEventAttributes ?? event.activityTaskTimedOutEventAttributes
+    const end = completed ?? lost ?? event.activityTaskCanceledEventAttributes
     const ended = end && byEvent.get(String(end.scheduledEventId))
-    if (ended) Object.assign(ended, { endedAt: at, result: completed?.result?.payloads?.[0] })
+    if (!ended) continue
+    const { applicationFailureInfo: failed, timeoutFailureInfo: timedOut, resetWorkflowFailureInfo: reset } = lost?.failure ?? {}
+    const report = (failed?.details ?? timedOut?.lastHeartbeatDetails ?? reset?.lastHeartbeatDetails)?.payloads?.[0]
+    Object.assign(ended, { endedAt: at, result: completed?.result?.payloads?.[0], report })
   }
   return [...byEvent.values()]
 }
@@ -65,10 +69,37 @@ export async function loadedBy(activities: readonly Activity[], client: Client):
   return undefined
 }
 
-/** The results of these activities, in order. If a tool call has no result, it is not known what its body did. */
-export async function answersIn(activities: readonly Activity[], client: Client): Promise<PriorAnswer[]> {
+/** A call that a model call made. `lost`: nothing is known of its outcome. Otherwise, the result of the model call has it. */
+export type MadeCall = { lost: RidingEffect; result?: undefined } | { lost?: undefined; result: CallModelResult }
+
+/** The model's answer, and what is known of the call. */
+export function answersOf({ input }: Activity, { lost, result }: MadeCall): PriorAnswer[] {
+  const { run, turn } = input as CallModelInput
+  if (result) return [{ of: 'model', run, turn, result }]
+  const answered = lost.answered as CallModelResult
+  return [
+    { of: 'model', run, turn, result: answered },
+    { of: 'call', run, turn, callId: lost.callId },
+  ]
+}
+
+/**
+ * The results of these activities, in order. If a tool call has no result, it is not known what its body did. `made`: the calls that they
+ * made as part of model calls.
+ */
+export async function answersIn(
+  activities: readonly Activity[],
+  made: ReadonlyMap<Activity, MadeCall>,
+  client: Client,
+): Promise<PriorAnswer[]> {
   const answers: PriorAnswer[] = []
-  for (const { name, input, result: payload } of activities) {
+  for (const activity of activities) {
+    const { name, input, result: payload } = activity
+    const call = made.get(activity)
+    if (call) {
+      answers.push(...answersOf(activity, call))
+      continue
+    }
     const result = await decodedOrNothing(client, payload)
     if (name === 'callModel' && result !== undefined) {
       const { run, turn } = input as CallModelInput

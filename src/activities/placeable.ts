@@ -15,6 +15,8 @@ const MAX_ANSWERS_BYTES = 1_500_000
 /** Activities whose end is not stored. Those scheduled after `since` are not stored at all. */
 interface UnstoredActivities {
   activities: readonly Activity[]
+  /** The model calls among them that made calls with an effect. */
+  made: { has(activity: Activity): boolean }
   since: number
 }
 
@@ -33,14 +35,14 @@ interface TurnOf {
  */
 export function lostWith(
   received: readonly PlacedRequest[],
-  { activities, since }: UnstoredActivities,
+  { activities, made, since }: UnstoredActivities,
   answers: readonly PriorAnswer[],
   state: SessionState | null | undefined,
 ): string | undefined {
   const scheduled = activities.filter(({ at }) => at > since)
   if (scheduled.some(({ name }) => name === 'loadFork')) return 'events of the session that it was forked from'
   if (jsonBytes(answers) > MAX_ANSWERS_BYTES) return 'results of calls that are too large to pass on'
-  const calls = scheduled.filter(({ name }) => name === 'executeTool')
+  const calls = scheduled.filter((one) => one.name === 'executeTool' || made.has(one))
   const isNew = ({ input }: Activity): boolean => answers.some((one) => one.of === 'model' && isSameTurn(one, input as ExecuteToolInput))
   const areMadeAgain = calls.every((call) => isMadeAgain(call, scheduled, answers, state))
   const mayMove = calls.some((call) => isNew(call) && !received.every(keepsRun) && !onlyStops(call, received, scheduled, state))

@@ -4,14 +4,15 @@ import type { LoadSessionResult, PriorAnswer, PriorRequest, RepeatedRequests, Su
 import { type HistoryEvent, isOfWorkflow, newestFirst, watermarkIn } from '../connect/histories.ts'
 import type { SessionEvent } from '../session/events.ts'
 import { defined } from '../session/defined.ts'
+import { isRunInProgress } from '../session/decide.ts'
 import { isObject } from '../session/json.ts'
 import { type Continuation, REPLACED, SIGNALS, UPDATES, workflowIdOf } from '../session/protocol/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import { alreadyStored, isOfRequest } from './already-stored.ts'
-import { activitiesIn, type Activity, answersIn, finalAnswerIn, loadedBy, OF_RUNS, watermarkBefore } from './answered.ts'
-import { isRunInProgress } from '../session/decide.ts'
+import { activitiesIn, type Activity, answersIn, answersOf, finalAnswerIn, loadedBy, OF_RUNS, watermarkBefore } from './answered.ts'
 import { historyOf, isReset, resetIn, startedOf, startIn } from './history-payloads.ts'
 import { lostWith, withoutFailures } from './placeable.ts'
+import { callsMadeBy, notHandled } from './ridden.ts'
 import {
   closingOf,
   completedIn,
@@ -127,7 +128,8 @@ export async function readUnstored(sessionId: string, executionId: string, event
   const received = [...ofMistaken, ...requests]
   const placed = [...ofMistaken.map((one) => ({ ...one, at: 0 })), ...requests.map((one, place) => ({ ...one, at: left[place]?.at ?? 0 }))]
   const unanswered = activities.filter(({ at, endedAt }) => at > newest || endedAt === undefined || endedAt > newest)
-  const answers = withoutFailures([...inheritedBy(carried, loaded), ...(await answersIn(unanswered, client))])
+  const made = await callsMadeBy(unanswered, { sessionId, executionId }, client)
+  const answers = withoutFailures([...inheritedBy(carried, loaded), ...(await answersIn(unanswered, made, client))])
   if (newest < 0 && carriedUpTo > stored) return { received, answers, lost: 'events that an earlier execution passed on to it' }
   const known = stored > 0 ? await events.state() : undefined
   const results = await resultsOfLost(
@@ -135,7 +137,7 @@ export async function readUnstored(sessionId: string, executionId: string, event
     answers,
     client,
   )
-  const lost = lostWith(placed, { activities: unanswered, since: newest }, answers, known)
+  const lost = lostWith(placed, { activities: unanswered, made, since: newest }, answers, known)
   return { received: [...results, ...received], answers, lost }
 }
 
@@ -262,8 +264,8 @@ function completesAfter({ workflowTaskCompletedEventAttributes: completed }: His
 
 /**
  * What the execution itself had inherited from one that could not be replayed, and had not used by the time its events were stored. Used
- * answers match no open call or turn, a late result changes no call that has ended, and each update that was carried out left an event.
- * Also an interrupt that had not ended its run yet.
+ * answers match no open call or turn, a late result changes no call that has ended, and each update that was carried out left an event. Also
+ * the calls that ran as part of its last model call, if it had not handled them, and an interrupt that had not ended its run.
  */
 export async function readLeft(
   sessionId: string,
@@ -281,7 +283,8 @@ export async function readLeft(
   const pending = await pendingInterrupt(received, { activities, loaded, begunAt: seqOf(carried) }, events, client)
   const left = [...(await withoutStored(updates, events, settled, history, client)), ...pending]
   const requests = await Promise.all(left.map((one) => passedOn(one, executionId, client)))
-  const answers = inheritedBy(carried, loaded)
+  const made = await callsMadeBy(notHandled(activities, history), { sessionId, executionId }, client)
+  const answers = [...inheritedBy(carried, loaded), ...[...made].flatMap((one) => answersOf(...one))]
   const results = await resultsOfLost(received, answers, client)
   const all = [...results, ...requests]
   return { ...(answers.length > 0 && { answers }), ...(all.length > 0 && { requests: all }) }

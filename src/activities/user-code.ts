@@ -25,6 +25,7 @@ import type {
   PawlActivities,
   ToolCallInput,
 } from '../calls/activities.ts'
+import { type AttemptReport, readReport } from '../session/attempts.ts'
 import type { Flusher } from './flusher.ts'
 import { startLiveRow } from './live-row.ts'
 import type { ActivityNeeds } from './needs.ts'
@@ -54,6 +55,8 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
 
   async function callModel(input: CallModelInput): Promise<Awaited<ReturnType<PawlActivities['callModel']>>> {
     const { run: number, turn, prior, untilServed } = input
+    const { report: earlier } = readReport(Context.current().info.heartbeatDetails)
+    if (earlier?.riding) throw lostWithCall(earlier)
     const { attempt, isGivenUp } = count({ prior, ...(untilServed && { uncounted: true }) })
     if (isGivenUp) return givenUp('the model call', attempt)
     const order = orderOf('callModel', olderBy(waitedMs(), input), attempt, { subject: { of: 'model', run: number, turn } })
@@ -176,6 +179,12 @@ function noExecutor(worker: string): ApplicationFailure {
     message: `${worker} has no executor that can accept the job`,
     nextRetryDelay: NO_EXECUTOR_RETRY_MS,
   })
+}
+
+/** An earlier attempt was lost while it made a call with an effect. The workflow continues from its report. */
+function lostWithCall(report: AttemptReport): ApplicationFailure {
+  const message = 'The attempt before this one was lost during a call.'
+  return ApplicationFailure.create({ type: 'WorkerLost', nonRetryable: true, message, details: [report] })
 }
 
 function count(earlier: Earlier) {

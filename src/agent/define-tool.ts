@@ -166,7 +166,6 @@ function conflictIn(tool: z.output<typeof OPTIONS>): string | undefined {
   if (ofVerify && !verify) return `${ofVerify} is for tools with a verify. Add verify, or omit ${ofVerify}.`
   const ofApproval = (['approvalTimeout', 'onExpiry'] as const).find((name) => tool[name] !== undefined)
   if (ofApproval && approval === undefined) return `${ofApproval} is for tools with an approval. Add approval, or omit ${ofApproval}.`
-  if (quick !== undefined && effect !== 'read') return `quick is for 'read' tools, but this one is '${effect}'. Omit it.`
   if (quick && (tool.concurrency || tool.rate))
     return 'quick is for calls that may run as part of a model call, and calls with a limit do not. Omit it.'
   if (idempotency !== undefined && effect === 'read') return "idempotency is for tools with an effect, but a 'read' has no key. Omit it."

@@ -279,10 +279,10 @@ export interface BasicToolOptions<
   /** For `idempotent` and `external`: the scope within which the key is unique. Default `run`. */
   idempotency?: Unless<E, 'read', Idempotency<StandardSchemaV1.InferOutput<S>>>
   /**
-   * For `read`, except client tools: whether calls may run as part of the model call that requests them, once the tool has proved to be
-   * quick. Default `true`. With `false`, each call is an activity of its own.
+   * Except for client tools: whether calls may run as part of the model call that requests them, once the tool has proved to be quick.
+   * Default `true`. With `false`, each call is an activity of its own.
    */
-  quick?: Unless<E, 'idempotent' | 'external', boolean>
+  quick?: boolean
 }
 
 /** Options without those named `K`. */
@@ -366,7 +366,7 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   /** How many times pawl retries a `verify` that threw. */
   readonly verifyRetries: number
   /**
-   * Whether calls may run as part of the model call that requests them, if the tool is quick. If absent, they may if the tool is a `read`.
+   * Whether calls may run as part of the model call that requests them, if the tool is quick. If absent, they may.
    */
   readonly quick?: boolean
   /** Limits of its calls over all workers; absent if there are none. */

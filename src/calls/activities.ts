@@ -47,9 +47,11 @@ export interface AskModelInput extends EventsInput {
 export interface CallModelInput extends AskModelInput {
   /** The workflow accepts the results of reads together with the answer that requests them. Absent from builds that do not accept them. */
   rides?: true
+  /** The same for a call with an effect, whose outcome may then also be that its attempt was lost (`RidingEffect`). */
+  ridesEffects?: true
 }
 
-/** A read that ran as part of the model call that requested it. */
+/** A call that ran as part of the model call that requested it. */
 export interface Ride {
   /** The call's position in the answer. */
   index: number
@@ -104,7 +106,7 @@ export type CallModelResult = CallReport &
         /** The price that the Model states. */
         price?: ModelPrice
         calls: Resolution[]
-        /** The reads that ran as part of this call. Every other call is an activity of its own. */
+        /** The calls that ran as part of this one. Every other call is an activity of its own. */
         rides?: Ride[]
         /** Digest of the prompt that was rendered for the call; absent from workers of earlier builds. */
         promptDigest?: string

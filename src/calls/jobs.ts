@@ -1,6 +1,6 @@
 // The types of jobs that an orchestrator dispatches and an executor answers.
 import type { CallModelResult, PawlActivities } from './activities.ts'
-import type { AttemptReport, Fallback } from '../session/attempts.ts'
+import type { AttemptReport, Fallback, RidingEffect } from '../session/attempts.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { FailedAttempt } from '../session/call-facts.ts'
 import type { LogEntry, Watermark } from '../session/events.ts'
@@ -117,6 +117,11 @@ export interface JobLink {
   readonly signal: AbortSignal
   /** Makes the server record durably that the body is about to be entered. @throws AttemptLost: the body must not be entered. */
   begin(): Promise<void>
+  /**
+   * The same for a call that runs as part of this model call: the server records the answer that requests it, too.
+   * @throws AttemptLost, PawlError `heartbeat_failed`; `not_alone` if something has reached the session since it asked the model.
+   */
+  ride(call: RidingEffect): Promise<void>
   /** Whether the limits of the call's tool admit it: 0 if they do, else the number of milliseconds after which to ask again. */
   admit(request: Omit<AdmissionRequest, 'sessionId'>): Promise<number>
   /** Reports that an admitted call no longer runs. If the orchestrator dies, the next one learns of it. */

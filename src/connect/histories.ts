@@ -18,11 +18,12 @@ export interface ExecutionPlace {
 export async function* newestFirst(
   service: WorkflowService,
   { namespace, workflowId, executionId }: ExecutionPlace,
+  { pageSize: maximumPageSize }: { pageSize?: number } = {},
 ): AsyncGenerator<HistoryEvent> {
   const execution = { workflowId, runId: executionId }
   let nextPageToken: Uint8Array | undefined
   do {
-    const page = await service.getWorkflowExecutionHistoryReverse({ namespace, execution, ...defined({ nextPageToken }) })
+    const page = await service.getWorkflowExecutionHistoryReverse({ namespace, execution, ...defined({ nextPageToken, maximumPageSize }) })
     yield* page.history?.events ?? []
     nextPageToken = page.nextPageToken?.length ? page.nextPageToken : undefined
   } while (nextPageToken)

@@ -48,5 +48,12 @@ export function measureTools(): QuickTools {
   }
 }
 
-/** For executors that never treat a tool as quick. */
-export const NO_QUICK_TOOLS: QuickTools = { measure: () => () => undefined, wasSlow: () => undefined, isQuick: () => false }
+/** For executors that treat no tool as quick, or every tool. */
+const unmeasured = (isQuick: boolean): QuickTools => ({
+  measure: () => () => undefined,
+  wasSlow: () => undefined,
+  isQuick: () => isQuick,
+})
+
+/** Makes the tools that an executor treats as quick. */
+export const QUICK_TOOLS = { on: measureTools, off: () => unmeasured(false), always: () => unmeasured(true) } as const

@@ -152,6 +152,24 @@ export interface AttemptReport {
   reserved?: Reservation | undefined
   /** The cost of the call, if it was reported before the executor died. */
   spent?: Cost
+  /** For a model call: the call with an effect that it is making. */
+  riding?: RidingEffect | undefined
+}
+
+/**
+ * A call with an effect that runs as part of the model call that requested it. The server has this before the body is entered, so whoever
+ * finds the attempt lost continues from here and does not ask the model again.
+ */
+export interface RidingEffect {
+  run: number
+  turn: number
+  callId: string
+  /** The call's position in the answer. */
+  index: number
+  /** As in `Ticket`. */
+  once?: true
+  /** The result of the model call, without the outcome of the call. */
+  answered: object
 }
 
 /** Details of the failure `WorkerDied`. */

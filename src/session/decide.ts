@@ -208,7 +208,7 @@ export type CallAdmission =
   | { as: 'verify_first'; of: string }
 
 /** Whether a call may be executed, given its resolution and the session's earlier effects. */
-export function admit(state: SessionState, call: CallState): CallAdmission {
+export function admit(state: SessionState, call: Pick<CallState, 'resolution'>): CallAdmission {
   const { resolution } = call
   if (resolution.invalid) return { as: 'invalid', ...resolution.invalid }
   if (resolution.effect === 'read') return { as: 'execute' }

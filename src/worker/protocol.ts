@@ -11,6 +11,7 @@ import type { DeltaPart } from '../session/watching/deltas.ts'
 import type { Json } from '../session/json.ts'
 import type { Reservation } from '../session/spending/reservation.ts'
 import type { CallState } from '../session/state.ts'
+import type { RidingEffect } from '../session/attempts.ts'
 import type { SentLine } from '../log/sending-logger.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
 import type { ProcessDeath, SuperviseOptions, SupervisorEvent } from './options.ts'
@@ -74,6 +75,8 @@ export type FromExecutor =
 export type Ask =
   /** May the executor enter the body? */
   | { ask: 'begin'; job: string }
+  /** May it enter the body of a call as part of this model call? */
+  | { ask: 'ride'; job: string; call: RidingEffect }
   | { ask: 'still_mine'; job: string }
   /** Make the reservation for a model call durable. */
   | { ask: 'reserve'; job: string; reservation: Reservation }
@@ -92,6 +95,7 @@ export type Ask =
 /** The answer to each request. */
 export interface Answers {
   begin: true
+  ride: true
   still_mine: boolean
   reserve: true
   entries: LogEntry[]
@@ -115,6 +119,8 @@ export interface HeldJobReport {
   /** Milliseconds since the body was entered, and its timeout. */
   entered?: { agoMs: number; timeoutMs: number }
   progress?: Json
+  /** The call with an effect that a model call is making. */
+  riding?: RidingEffect
   /** For a model call under a budget: its reservation, and how many tokens of its answer have arrived. */
   reserved?: Reservation
   tokensSoFar?: number

@@ -1,6 +1,7 @@
 // What an activity without a result means to the workflow: it was cancelled, no body was entered, or its worker died.
 import { ActivityFailure, ApplicationFailure, CancelledFailure, TimeoutFailure } from '@temporalio/workflow'
-import { type DeathReport, readReport, type ThrownDetails } from '../session/attempts.ts'
+import { type DeathReport, readReport, type RidingEffect, type ThrownDetails } from '../session/attempts.ts'
+import { defined } from '../session/defined.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
 import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 import { EndedBefore } from './inherited.ts'
@@ -16,8 +17,30 @@ export type LostActivity =
   /** The wrapper itself failed. */
   | { how: 'failed'; message: string; failureClass: string }
 
+/** A call that ran as part of a model call was lost with it. */
+export class RideLost extends Error {
+  override readonly name = 'RideLost'
+  readonly how: LostActivity & { how: 'died' }
+
+  constructor(how: LostActivity & { how: 'died' }) {
+    super(how.message)
+    this.how = how
+  }
+}
+
+/** The call that was lost with this model call, as if it had been an activity of its own; undefined if there is none. */
+export function lostRideIn(lost: LostActivity): { call: RidingEffect; lost: RideLost } | undefined {
+  const call = lost.how === 'died' ? lost.report?.riding : undefined
+  if (lost.how !== 'died' || !lost.report || !call) return undefined
+  // What the model cost is part of its answer.
+  const { worker, cause, progress } = lost.report
+  const report = { attempt: 1, begun: true, failed: [], worker, cause, ...defined({ progress }) }
+  return { call, lost: new RideLost({ ...lost, begun: true, report }) }
+}
+
 /** Reads the failure of an activity; rethrows any other error. */
 export function whyLost(error: unknown): LostActivity {
+  if (error instanceof RideLost) return error.how
   if (error instanceof CancelledFailure) return { how: 'cancelled' }
   if (error instanceof EndedBefore) {
     return { how: 'died', confirmed: false, begun: true, report: undefined, message: error.message, failureClass: error.name }
@@ -35,6 +58,13 @@ export function whyLost(error: unknown): LostActivity {
       report: report && { ...report, cause: 'crash' },
       message: `The worker stopped sending heartbeats (${cause.timeoutType ?? 'timeout'}).`,
       failureClass: cause.timeoutType === 'HEARTBEAT' ? 'HeartbeatTimeout' : 'Timeout',
+    }
+  }
+  if (cause instanceof ApplicationFailure && (cause.type === 'WorkerLost' || cause.type === 'ResetWorkflow')) {
+    const { report, begun } = readReport(cause.details?.[0])
+    if (report?.riding) {
+      const message = 'The worker stopped sending heartbeats.'
+      return { how: 'died', confirmed: false, begun, report: { cause: 'crash', ...report }, message, failureClass: 'HeartbeatTimeout' }
     }
   }
   if (cause instanceof ApplicationFailure && cause.type === 'WorkerDied') {

@@ -1,7 +1,6 @@
 // The loop of an open session: calls `decide`, carries out the decision and records the outcome, until the session closes or continues as
 // new.
 import { condition, sleep } from '@temporalio/workflow'
-import type { Ride } from '../calls/activities.ts'
 import { deadlinesInInbox } from '../session/deadlines.ts'
 import { decide, type SessionStep } from '../session/decide.ts'
 import { hasEnded } from '../session/past/call-status.ts'
@@ -9,7 +8,7 @@ import { isHeldUp } from '../session/pause.ts'
 import type { Start } from '../session/protocol/start.ts'
 import type { CallState, RunState } from '../session/state.ts'
 import { startContinuing } from './continuing.ts'
-import { callModel } from './model-call/model-call.ts'
+import { callModel, type RideOutcome } from './model-call/model-call.ts'
 import { endRun, failRun, hasRunInProgress, mayTake, mayTakeAny, nextStep, type Session } from './session-parts.ts'
 import { askFor, expire } from './calls/approvals.ts'
 import { pauseForBudget } from './requests/raising.ts'
@@ -199,21 +198,21 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
   }
 }
 
-async function runCalls(session: Session, run: RunState, calls: readonly CallState[], rides: readonly Ride[] = []): Promise<void> {
+async function runCalls(session: Session, run: RunState, calls: readonly CallState[], rides: readonly RideOutcome[] = []): Promise<void> {
   const { journal, flushing, serving, pacing, alarms, late, waits, inherited } = session
   const needs = { journal, flushing, serving, pacing, run, alarms, late, waits, inherited }
   await Promise.all(calls.map((call) => runToolCall(needs, call, rideOf(call, rides)?.result)))
 }
 
-/** Records the reads that ran as part of the model call. Reads without a result are repeated as activities. */
-async function recordRides(session: Session, rides: readonly Ride[]): Promise<void> {
+/** Records the calls that ran as part of the model call. Those without a result continue as activities. */
+async function recordRides(session: Session, rides: readonly RideOutcome[]): Promise<void> {
   const { current: run } = session.journal.state
   if (!run) return
   const calls = run.calls.filter((call) => rideOf(call, rides))
   await runCalls(session, run, calls, rides)
 }
 
-function rideOf({ index }: CallState, rides: readonly Ride[]): Ride | undefined {
+function rideOf({ index }: CallState, rides: readonly RideOutcome[]): RideOutcome | undefined {
   return rides.find((ride) => ride.index === index)
 }
 

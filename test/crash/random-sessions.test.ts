@@ -19,10 +19,13 @@ let yard: Yard
 let crew: Crew
 
 beforeAll(async () => {
+  // Executors that are killed every few seconds would never find out which tools are quick.
+  process.env.PAWL_QUICK_CALLS = 'always'
   yard = await openYard()
   crew = await yard.supervised(3)
 })
 afterAll(async () => {
+  delete process.env.PAWL_QUICK_CALLS
   await crew?.close()
   await yard?.close()
 })

@@ -50,7 +50,12 @@ describe.skipIf(!hasWorkload).each(variants(MODELS, 1))(
       retail = await startRetail({ seed })
       provider = await startRetailProvider()
       compiled = await compile([`test/retail/${module}.ts`])
-      Object.assign(process.env, { RETAIL_URL: retail.url, RETAIL_PROVIDER_URL: provider.url, PAWL_SHARED: sharedFolder })
+      Object.assign(process.env, {
+        RETAIL_URL: retail.url,
+        RETAIL_PROVIDER_URL: provider.url,
+        PAWL_SHARED: sharedFolder,
+        PAWL_QUICK_CALLS: 'always',
+      })
       const temporal = { address: stack.temporalAddress, namespace: stack.namespace }
       supervisor = await superviseWorkers({
         module: compiled.path(module),

@@ -215,13 +215,13 @@ it('an interrupt during riding reads keeps the answer and the finished reads, an
   expect(await activities(session)).toBe(0)
 })
 
-it('every read is an activity of its own if the worker has PAWL_QUICK_READS=off', async () => {
+it('every read is an activity of its own if the worker has PAWL_QUICK_CALLS=off', async () => {
   const taskQueue = `${here.taskQueue}-off`
-  process.env.PAWL_QUICK_READS = 'off'
+  process.env.PAWL_QUICK_CALLS = 'off'
   try {
     await here.startWorker({ agents: [looker('quick', true)], taskQueue })
   } finally {
-    delete process.env.PAWL_QUICK_READS
+    delete process.env.PAWL_QUICK_CALLS
   }
   const pawl = await here.connect({ taskQueue })
   await play(WARM, 'quick', pawl)

@@ -1,6 +1,6 @@
 // The job `callModel`: reads the transcript up to the watermark, calls the model, and resolves the requested calls.
 import type { EarlierKeys } from '../../calls/reads.ts'
-import type { CallModelInput, CallModelResult } from '../../calls/activities.ts'
+import type { CallModelInput, CallModelResult, Ride } from '../../calls/activities.ts'
 import type { Agent } from '../../agent/agent.ts'
 import { builtInTools } from '../../agent/built-in-tools.ts'
 import type { ModelRequest, ToolDefinition } from '../../agent/model.ts'
@@ -28,6 +28,7 @@ import { hookRoom, type HookRunner } from '../run-hooks.ts'
 import { pastOfCall, resolveCall } from '../tool-call/resolve.ts'
 import { askWithoutRefused } from './refused-content.ts'
 import { CompactionDue, sizing } from './request-size.ts'
+import { mayRideWithEffect, rideWithEffect } from './riding-effect.ts'
 import { mayRide, rideReads, takesRides } from './riding-reads.ts'
 import { outputMissing } from './run-output.ts'
 import type { FoldedSession } from '../session-views.ts'
@@ -41,10 +42,15 @@ import { beginningOf } from '../../session/beginning.ts'
 export async function callModel(needs: JobNeeds, job: Job, input: CallModelInput): Promise<CallModelResult> {
   // Recorded however the call ends.
   const hooks: HookOutcome[] = []
-  const result = await modelStep<CallModelResult>(needs, job, input, ({ agent, deadline, job: counted, view }) =>
-    answer(needs, agent, { ...input, deadline, hooks }, counted, view),
-  )
-  return hooks.length > 0 ? { ...result, hooks } : result
+  let rideWith: ((answered: CallModelResult) => Promise<Ride[]>) | undefined
+  const result = await modelStep<CallModelResult>(needs, job, input, ({ agent, deadline, job: counted, view }) => {
+    const call = { ...input, deadline, hooks, rideLast: (ride: typeof rideWith) => void (rideWith = ride) }
+    return answer(needs, agent, call, counted, view)
+  })
+  const answered = hooks.length > 0 ? { ...result, hooks } : result
+  if (!rideWith || answered.kind !== 'completed') return answered
+  const rides = await rideWith(answered)
+  return rides.length > 0 ? { ...answered, rides } : answered
 }
 
 /** A model call with its deadline. */
@@ -52,6 +58,8 @@ interface ModelCall extends CallModelInput {
   deadline: CallDeadline
   /** Receives the hooks that ran before the request. */
   hooks: HookOutcome[]
+  /** Receives the function that makes the answer's call once the whole result is known. */
+  rideLast(ride: (answered: CallModelResult) => Promise<Ride[]>): void
 }
 
 const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`)
@@ -96,7 +104,11 @@ async function answer(needs: JobNeeds, declared: Agent, input: ModelCall, job: J
     const calls = requested.map(({ resolution }) => resolution)
     const outputProblem = agent.output && isFinal(answered) ? outputMissing(answered.stopReason) : undefined
     const ofAnswer = outputProblem === undefined ? [...runs, ...(await runHooksOfFinal(runner, answered, calls, turn))] : runs
-    const rides = takesRides(job, input) && mayRide(active, calls, needs, job.heldBack)
+    const mayTake = takesRides(job, input)
+    const rides = mayTake && mayRide(active, calls, needs, job.heldBack)
+    const [call] = requested
+    if (mayTake && call && input.ridesEffects && mayRideWithEffect({ agent: active, calls, state }, needs, job.heldBack))
+      input.rideLast((answered) => rideWithEffect(needs, call, { agent: active, job, input, view }, answered))
     return {
       kind: 'completed',
       attempt: job.attempt.number,

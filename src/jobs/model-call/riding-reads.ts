@@ -23,7 +23,7 @@ const INTERRUPTED_MS = 50
 const RIDES_BYTES = 512_000
 
 /** A call that the model requests: its resolution, and its arguments after the hooks. */
-interface RideRequest {
+export interface RideRequest {
   resolution: Resolution
   input: Json
 }
@@ -35,12 +35,20 @@ export function mayRide(
   { quickTools }: Pick<JobNeeds, 'quickTools'>,
   heldBack: readonly string[] = [],
 ): boolean {
-  if (calls.length === 0 || calls.length > MAX_PARALLEL_READS || !agent.slices.every(isSettled)) return false
-  return calls.every(({ tool: name, effect, invalid, approval, client, builtIn }) => {
-    const tool = agent.tools.get(name)
-    if (!tool?.execute || tool.quick === false || tool.limits || heldBack.includes(name)) return false
-    return effect === 'read' && !(invalid || approval || client || builtIn) && quickTools.isQuick(agent.name, name)
-  })
+  if (calls.length === 0 || calls.length > MAX_PARALLEL_READS) return false
+  return calls.every((call) => call.effect === 'read' && mayBePart(agent, call, { quickTools }, heldBack))
+}
+
+/** Whether the call, by itself, may be part of the model call that requests it. */
+export function mayBePart(
+  { name: agent, tools, slices }: Pick<Agent, 'name' | 'tools' | 'slices'>,
+  { tool: name, invalid, approval, client, builtIn }: Resolution,
+  { quickTools }: Pick<JobNeeds, 'quickTools'>,
+  heldBack: readonly string[],
+): boolean {
+  const tool = tools.get(name)
+  if (!tool?.execute || tool.quick === false || tool.limits || heldBack.includes(name)) return false
+  return !(invalid || approval || client || builtIn) && quickTools.isQuick(agent, name) && slices.every(isSettled)
 }
 
 /** No event of these types comes between the request of a model and that of its calls. */
@@ -59,12 +67,15 @@ export function takesRides(job: Job, { rides, isNew, prior = noAttempts() }: Cal
   return rides === true && !isNew && !job.answer && !job.link.signal.aborted && !followsLoss(prior, job.attempt.failed)
 }
 
-/** What the reads of a model call have in common. */
-interface RidingReads {
+/** The model call that the calls are part of. */
+export interface RiddenCall {
   agent: Agent
   job: Job
   input: CallModelInput
   view: FoldedSession
+}
+
+interface RidingReads extends RiddenCall {
   /** Bytes left for the results beside the answer. */
   room: number
 }
@@ -143,7 +154,7 @@ export function startLimit({ worker }: Pick<JobNeeds, 'worker'>, stopped: AbortS
 }
 
 /** The input that an activity of the call would have. */
-function inputOf({ resolution, input: args }: RideRequest, { job, input, view }: RidingReads): ExecuteToolInput {
+export function inputOf({ resolution, input: args }: RideRequest, { job, input, view }: RiddenCall): ExecuteToolInput {
   const { state, transcript } = view
   const { run, stretch, turn, epoch, watermark, origin } = input
   const inRun = { run, intent: state.current?.intent ?? run, stretch, metadata: transcript.newestRun.metadata }

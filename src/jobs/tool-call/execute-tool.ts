@@ -140,7 +140,7 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
       job.link.entered(tool.timeoutMs)
       return tool.execute?.(parsed.input, context(signal))
     })
-    value = await (effect === 'read' ? measured(needs, input, job.link, body) : body)
+    value = await measured(needs, input, job.link, body)
   } catch (error) {
     return whenThrown(needs, tool, effect, job, error)
   }
@@ -152,7 +152,7 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recorded }
 }
 
-/** Notes how long the body of a read takes, unless a stop ends it early. */
+/** Notes how long the body takes, unless a stop ends it early. */
 async function measured<T>(
   { quickTools }: JobNeeds,
   { agent, resolution }: ExecuteToolInput,

@@ -7,13 +7,13 @@ import { AttemptLost } from '../../calls/errors.ts'
 import { carryOut } from '../../jobs/index.ts'
 import { largeValues } from '../../jobs/large-values.ts'
 import type { JobNeeds } from '../../jobs/needs.ts'
-import { measureTools, NO_QUICK_TOOLS } from '../../jobs/quick-tools.ts'
+import { QUICK_TOOLS } from '../../jobs/quick-tools.ts'
 import { sessionViews } from '../../jobs/session-views.ts'
 import { defined } from '../../session/defined.ts'
 import type { Channel } from '../channel.ts'
 import type { BodyWatch } from '../parent-watch.ts'
 import type { FromExecutor, ToExecutor } from '../protocol.ts'
-import { quickReads } from '../quick-reads.ts'
+import { quickCalls } from '../quick-calls.ts'
 import { answerStreams } from './answer-stream.ts'
 import type { ActiveSpans } from './active-spans.ts'
 import { orchestratorLine } from './line.ts'
@@ -86,7 +86,7 @@ export function startExecutor({
       refused: (key, forMs, isHeader) => line.post({ type: 'refused', key, forMs, isHeader }),
       accepted: (key) => line.post({ type: 'accepted_at_gate', key }),
     },
-    quickTools: quickReads() ? measureTools() : NO_QUICK_TOOLS,
+    quickTools: QUICK_TOOLS[quickCalls()](),
     inToolSpan: ({ sessionId, attempt }, input, work) => spans({ kind: 'executeTool', input, attempt, ticket: { sessionId } }, work),
     logger,
     worker,
@@ -135,7 +135,7 @@ export function startExecutor({
   }
 
   async function run({ job, order, along, heldBack }: ToExecutor & { type: 'job' }): Promise<void> {
-    const one: HeldJob = { order, stop: new AbortController(), begun: false, keepMs: keepMsOf(order) }
+    const one: HeldJob = { order, stop: new AbortController(), begun: false, keepMs: keepMsOf({ order }) }
     held.set(job, one)
     line.post({ type: 'accepted', job })
     const outcome = await outcomeOf(
@@ -160,6 +160,7 @@ export function startExecutor({
     bodies?.left(job)
     one.said?.end()
     one.outcome = outcome
+    one.keepMs = keepMsOf(one)
     line.post({ type: 'done', job, outcome })
     if (!ownProcess) held.delete(job)
   }
@@ -171,7 +172,7 @@ export function startExecutor({
       connected = channel
       isServed = false
       // The `hello` reports all outcomes again, so their countdown restarts with the new orchestrator.
-      for (const one of held.values()) one.keepMs = keepMsOf(one.order)
+      for (const one of held.values()) one.keepMs = keepMsOf(one)
       line.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, models, hasSlices, holding: holdingsOf(held) })
     },
   }

@@ -4,6 +4,7 @@ import type { AskModelInput } from '../../calls/activities.ts'
 import { AttemptLost } from '../../calls/errors.ts'
 import type { JobLink, JobOrder, JobOutcome, ModelAnswer } from '../../calls/jobs.ts'
 import { defined } from '../../session/defined.ts'
+import type { RidingEffect } from '../../session/attempts.ts'
 import type { Json } from '../../session/json.ts'
 import type { Reservation } from '../../session/spending/reservation.ts'
 import { confirmedJustNow } from '../confirmed-just-now.ts'
@@ -23,6 +24,8 @@ export interface HeldJob {
   order: JobOrder
   stop: AbortController
   begun: boolean
+  /** The call with an effect that a model call is making. */
+  riding?: RidingEffect
   entered?: { at: number; timeoutMs: number }
   progress?: Json
   reserved?: Reservation
@@ -34,16 +37,19 @@ export interface HeldJob {
   keepMs: number
 }
 
-export const keepMsOf = ({ ticket }: JobOrder): number => (ticket.once ? KEEP_ANSWER_MS.external : KEEP_ANSWER_MS.repeatable)
+export const keepMsOf = (one: Pick<HeldJob, 'order' | 'riding'>): number => KEEP_ANSWER_MS[isOnce(one) ? 'external' : 'repeatable']
+
+/** Whether the job has a body that must never be entered twice. */
+const isOnce = ({ order, riding }: Pick<HeldJob, 'order' | 'riding'>): boolean => (order.ticket.once ?? riding?.once) === true
 
 /** What the executor tells a new orchestrator about its jobs. */
 export function holdingsOf(held: ReadonlyMap<string, HeldJob>): HeldJobReport[] {
-  return [...held].map(([job, { order, begun, entered, progress, reserved, tokensSoFar, said, answer, outcome }]) => ({
+  return [...held].map(([job, { order, begun, entered, progress, riding, reserved, tokensSoFar, said, answer, outcome }]) => ({
     job,
     order,
     begun,
     ...(entered && { entered: { agoMs: steadyNow() - entered.at, timeoutMs: entered.timeoutMs } }),
-    ...defined({ progress, reserved, tokensSoFar, answer }),
+    ...defined({ progress, riding, reserved, tokensSoFar, answer }),
     ...(said && !outcome && { said: said.soFar() }),
     ...(outcome && { outcome }),
   }))
@@ -64,13 +70,23 @@ export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: Li
       // The server's answer may have waited behind another body that blocked the event loop.
       if (!(await confirmedJustNow(() => line.ask({ ask: 'begin', job })))) throw new AttemptLost()
     },
+    async ride(call) {
+      // Set before the confirmation, as in `reserve`.
+      one.riding = call
+      try {
+        if (!(await confirmedJustNow(() => line.ask({ ask: 'ride', job, call })))) throw new AttemptLost()
+      } catch (error) {
+        delete one.riding
+        throw error
+      }
+    },
     admit: (request) => line.ask({ ask: 'admit', sessionId: one.order.ticket.sessionId, ...request }),
     leaveLimits(callId) {
       // If it cannot be noted, the call counts as running until its time is over.
       line.ask({ ask: 'leave_limits', sessionId: one.order.ticket.sessionId, callId }).catch(() => undefined)
     },
     entered(timeoutMs: number) {
-      if (one.order.ticket.once) bodies?.entered(job, timeoutMs)
+      if (isOnce(one)) bodies?.entered(job, timeoutMs)
       one.entered = { at: steadyNow(), timeoutMs }
       line.post({ type: 'entered', job, timeoutMs })
     },

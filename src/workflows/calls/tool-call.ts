@@ -8,7 +8,7 @@ import type { Resolution } from '../../session/call-facts.ts'
 import type { Json } from '../../session/json.ts'
 import { inPlaceOf } from '../../session/recovery/redo.ts'
 import type { CallState } from '../../session/state.ts'
-import { answerIn, interruptedWhile, whyLost } from '../lost-activity.ts'
+import { answerIn, interruptedWhile, RideLost, whyLost } from '../lost-activity.ts'
 import { summaryOf, toolCalls } from '../scheduling.ts'
 import { answerBuiltIn } from './built-in-call.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
@@ -27,7 +27,7 @@ const ASKS_BEFORE_NEW_RESOLUTION = 4
 const UNSEEN: readonly string[] = ['HeartbeatTimeout', 'Timeout', 'EndedBefore']
 
 /** `ridden`: the outcome of the call's first attempt, if the model call included it. */
-export async function runToolCall(needs: CallNeeds, requested: CallState, ridden?: ExecuteToolResult): Promise<void> {
+export async function runToolCall(needs: CallNeeds, requested: CallState, ridden?: ExecuteToolResult | RideLost): Promise<void> {
   const { journal, run } = needs
   const { callId, resolution, input = null } = requested
   const where = { run: run.run, turn: run.turn, callId, tool: resolution.tool }
@@ -156,7 +156,7 @@ async function execute(
   call: WorkflowCall,
   attempts: Attempts,
   progress: ReportedProgress,
-  ridden: ExecuteToolResult | undefined,
+  ridden: ExecuteToolResult | RideLost | undefined,
 ): Promise<Resolution | undefined> {
   const { journal, serving, pacing, inherited } = needs
   const { resolution } = call
@@ -176,8 +176,10 @@ async function execute(
     try {
       const input = executeInput(needs, call, attempts, progress)
       const { executeTool } = toolCalls(resolution, asks === 0 ? 'first' : 'again', summaryOf(call.tool, attempts.used))
-      result = answerIn(await (ride ?? inherited.call(call.callId) ?? pacing.schedule(input, executeTool)))
+      const known = ride
       ride = undefined
+      if (known instanceof RideLost) throw known
+      result = answerIn(await (known ?? inherited.call(call.callId) ?? pacing.schedule(input, executeTool)))
     } catch (error) {
       const lost = whyLost(error)
       if (lost.how === 'cancelled') return failInterrupted()
@@ -214,7 +216,7 @@ async function execute(
         return
       case 'again':
         serving.served()
-        // A read that could not finish within its model call runs again at once.
+        // A call that could not finish within its model call runs again at once.
         if (isRide && result.afterMs === 0) continue
         flushBeforeBackoff(needs.flushing, result.afterMs)
         if (await interruptedWhile(sleep(timerMs(result.afterMs)))) return failInterrupted()

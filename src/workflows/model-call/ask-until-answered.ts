@@ -8,7 +8,7 @@ import type { FailedAttempt } from '../../session/call-facts.ts'
 import { ranMs } from '../../session/pause.ts'
 import type { BudgetRaise, Cost } from '../../session/spending/spend.ts'
 import type { RunState, SessionState } from '../../session/state.ts'
-import { answerIn, interruptedWhile, whyLost } from '../lost-activity.ts'
+import { answerIn, interruptedWhile, type LostActivity, whyLost } from '../lost-activity.ts'
 import { modelCalls, summaryOf } from '../scheduling.ts'
 import type { Attempts } from '../calls/attempts.ts'
 import { flushBeforeBackoff } from '../flushing.ts'
@@ -36,6 +36,8 @@ export interface RetriedStep<R extends Result, E> {
   schedule(activities: ReturnType<typeof modelCalls>, input: AskModelInput): Promise<R>
   /** Records what all results have in common. */
   note?(result: R): void
+  /** The result of a step that was lost after the model had answered; undefined if the model is to be asked again. */
+  lost?(lost: LostActivity): R | undefined
   /** Handles an answer; returns undefined to schedule the step again. */
   answered(result: Exclude<R, NoAnswer>): E | undefined | Promise<E | undefined>
 }
@@ -46,7 +48,7 @@ const MAX_STALE = 3
 export async function askUntilAnswered<R extends Result, E>(
   session: Session,
   run: RunState,
-  { what, attempts, schedule, note, answered }: RetriedStep<R, E>,
+  { what, attempts, schedule, note, lost, answered }: RetriedStep<R, E>,
 ): Promise<E | UnansweredEnd> {
   const { journal, serving, alarms, waits } = session
   const { agent } = journal.state
@@ -63,10 +65,15 @@ export async function askUntilAnswered<R extends Result, E>(
       result = answerIn(how === 'until_served' ? await servedInTime(asked, serving, agent) : await asked)
     } catch (error) {
       waits.endOfModel()
-      const end = endOfLost(error, what, attempts)
-      if (end === 'not_begun') how = 'until_served'
-      else if (end) return end
-      continue
+      const why = whyLost(error)
+      const known = lost?.(why)
+      if (!known) {
+        const end = endOfLost(why, what, attempts)
+        if (end === 'not_begun') how = 'until_served'
+        else if (end) return end
+        continue
+      }
+      result = known
     }
     if ('isConfirmed' in result) journal.isUnconfirmed = false
     if (result.facts) journal.append({ type: 'agent_declared', ...result.facts })
@@ -139,8 +146,7 @@ export async function askUntilAnswered<R extends Result, E>(
 }
 
 /** Counts an attempt without a result. Returns why the step ends, or that no worker has begun it; undefined: another attempt follows. */
-function endOfLost(error: unknown, what: string, attempts: Attempts): UnansweredEnd | 'not_begun' | undefined {
-  const lost = whyLost(error)
+function endOfLost(lost: LostActivity, what: string, attempts: Attempts): UnansweredEnd | 'not_begun' | undefined {
   if (lost.how === 'cancelled') return { end: 'stopped' }
   if (lost.how === 'not_begun') return 'not_begun'
   attempts.lost(lost, { maxFailures: MAX_DEATHS - 1 })

@@ -1,6 +1,6 @@
 // One model call of a turn, and the compaction that it may need first.
 import { patched } from '@temporalio/workflow'
-import type { CallModelResult, NoAnswer, Ride } from '../../calls/activities.ts'
+import type { CallModelResult, ExecuteToolResult, NoAnswer, Ride } from '../../calls/activities.ts'
 import { defined } from '../../session/defined.ts'
 import { noAttempts } from '../../session/attempts.ts'
 import type { BudgetRaise } from '../../session/spending/spend.ts'
@@ -9,21 +9,29 @@ import { askUntilAnswered } from './ask-until-answered.ts'
 import { countAttempts } from '../calls/attempts.ts'
 import { compactConversation } from './compaction.ts'
 import { recordHooks } from '../hooks.ts'
+import { lostRideIn, type RideLost } from '../lost-activity.ts'
 import type { Failure, Session } from '../session-parts.ts'
 
 /** How a model call ended; `model_completed` itself is in the journal. */
 export type ModelCallEnd =
-  /** `rides`: the results of reads that ran within the call. */
-  | { end: 'completed'; rides: readonly Ride[] }
+  /** `rides`: the outcomes of calls that ran within it. */
+  | { end: 'completed'; rides: readonly RideOutcome[] }
   /** Part of the spent amount is an assumed cost, and too little of the budget is left. */
   | { end: 'held_up'; reason: string; raise: BudgetRaise[] | undefined }
   | { end: 'stopped'; by?: { hook: string; reason: string } }
   | ({ end: 'failed' } & Failure)
 
+/** The outcome of a call, by its position in the answer. */
+export interface RideOutcome {
+  index: number
+  result: ExecuteToolResult | RideLost
+}
+
 /** Makes the model call of `run`'s turn and records it. */
 export function callModel(session: Session, run: RunState): Promise<ModelCallEnd> {
   const { journal, inherited } = session
   const { run: number, turn } = run
+  let lostRides: RideOutcome[] = []
   return askUntilAnswered<CallModelResult, ModelCallEnd>(session, run, {
     what: 'model call',
     // After a recovery, attempt numbers continue and the retry budget starts over.
@@ -31,13 +39,19 @@ export function callModel(session: Session, run: RunState): Promise<ModelCallEnd
       (error) => journal.append({ type: 'model_attempt_failed', run: number, turn, error }),
       noAttempts({ attempts: run.modelAttempts, unexpected: journal.state.unexpected }),
     ),
-    schedule: (activities, input) => inherited.model(number, turn) ?? activities.callModel({ ...input, rides: true }),
+    schedule: (activities, input) => inherited.model(number, turn) ?? activities.callModel({ ...input, rides: true, ridesEffects: true }),
     note: (result) => recordHooks(journal, number, result.hooks),
+    lost(lost) {
+      const ride = lostRideIn(lost)
+      if (!ride) return undefined
+      lostRides = [{ index: ride.call.index, result: ride.lost }]
+      return ride.call.answered as CallModelResult
+    },
     answered(result) {
       switch (result.kind) {
         case 'completed':
           recordAnswer(session, run, result)
-          return { end: 'completed', rides: ridesIn(result) }
+          return { end: 'completed', rides: [...ridesIn(result), ...lostRides] }
         case 'stopped':
           return { end: 'stopped', by: { hook: result.hook, reason: result.reason } }
         case 'compact':
@@ -47,7 +61,7 @@ export function callModel(session: Session, run: RunState): Promise<ModelCallEnd
   })
 }
 
-/** Another build's worker may have executed this history and repeated the calls as activities. */
+/** The outcomes. Another build's worker may have executed this history and repeated the calls as activities. */
 function ridesIn({ rides = [] }: { rides?: readonly Ride[] }): readonly Ride[] {
   return rides.length > 0 && patched('riding-reads') ? rides : []
 }

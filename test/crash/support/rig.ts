@@ -65,6 +65,10 @@ export interface Rig {
   lastHeartbeat(sessionId: string): Promise<number>
   /** Names of the pending activities that a worker has received. */
   startedActivities(sessionId: string): Promise<string[]>
+  /** Ends the session's workflow from outside. */
+  terminate(sessionId: string): Promise<void>
+  /** Resets the session's workflow to before its newest completed task. */
+  reset(sessionId: string): Promise<void>
   pawl: Pawl
   close(): Promise<void>
 }
@@ -142,6 +146,19 @@ export async function startRig(connecting: Pick<ConnectOptions, 'dataConverter'>
       ),
     pendingActivities: async (sessionId) => (await pendingOf(sessionId)).map(nameOf),
     startedActivities: async (sessionId) => (await pendingOf(sessionId)).filter(({ state }) => state === STARTED).map(nameOf),
+    terminate: async (sessionId) => void (await client.workflow.getHandle(`pawl:${sessionId}`).terminate('by the test')),
+    async reset(sessionId) {
+      const handle = client.workflow.getHandle(`pawl:${sessionId}`)
+      const { events = [] } = await handle.fetchHistory()
+      const newest = events?.findLast((event) => event.workflowTaskCompletedEventAttributes)
+      await client.workflowService.resetWorkflowExecution({
+        namespace: stack.namespace,
+        workflowExecution: { workflowId: handle.workflowId, runId: (await handle.describe()).runId },
+        reason: 'by the test',
+        workflowTaskFinishEventId: newest?.eventId ?? expect.fail('no completed task'),
+        requestId: randomUUID(),
+      })
+    },
     async close() {
       for (const end of ends.reverse()) await end()
     },

@@ -1,7 +1,7 @@
 // What an execution that no worker can replay passes on, according to its raw history.
 import type { Client } from '@temporalio/client'
 import { defaultPayloadConverter } from '@temporalio/common'
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { type EventsInStore, readRepeated, readUnstored } from '../../../src/activities/raw-histories.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import type { SessionState } from '../../../src/session/state.ts'
@@ -42,6 +42,12 @@ const uses = (run: number, turn: number, seq: number) =>
   scheduled('executeTool', { run, turn, resolution: { index: 0, tool: 'pay', effect: 'external' }, ...at(seq) })
 const requested = { kind: 'completed', calls: [{}] }
 
+/** What the server says of activities that never ended. */
+let pending: { activityId: string; heartbeatDetails: ReturnType<typeof payloads> }[] = []
+afterEach(() => {
+  pending = []
+})
+
 function read(stored: number, ...events: HistoryEvent[]) {
   return readWith(stored, [], ...events)
 }
@@ -66,7 +72,7 @@ function sources(stored: number, known: readonly object[], events: readonly Hist
   const history = { events: events.map((event, index) => ({ ...event, eventId: (index + 1) as never })) }
   const client = {
     options: { namespace: 'n', loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] } },
-    workflow: { getHandle: () => ({ fetchHistory: async () => history }) },
+    workflow: { getHandle: () => ({ fetchHistory: async () => history, describe: async () => ({ raw: { pendingActivities: pending } }) }) },
   } as unknown as Client
   const storedEvents = known.map((event, index) => ({ seq: index + 1, ...event })) as SessionEvent[]
   const after = async function* (seq: number) {
@@ -497,4 +503,38 @@ it('an interrupt is not passed on if the session had already received the answer
   expect(namesOf(await read(0, ...answered, signalled('message'), signalled('interrupt')))).toEqual(['message', 'message', 'interrupt'])
   const calling = [started({}), signalled('message'), asks(1, 1, 5), ended(3, requested), { workflowTaskStartedEventAttributes: {} }, heard]
   expect(namesOf(await read(0, ...calling, signalled('interrupt')))).toEqual(['message', 'interrupt'])
+})
+
+describe('a call with an effect that ran as part of a model call', () => {
+  const answered = { kind: 'completed', calls: [{ index: 0, effect: 'external' }] }
+  const report = { attempt: 1, begun: false, failed: [], worker: 'w', riding: { run: 1, turn: 1, callId: 't_1_1_0', index: 0, answered } }
+  const lost = [
+    { of: 'model', run: 1, turn: 1, result: answered },
+    { of: 'call', run: 1, turn: 1, callId: 't_1_1_0' },
+  ]
+
+  it('a riding call that was in progress at the end is passed on with the answer, as a call with an unknown outcome', async () => {
+    const asked = asks(1, 1, 2)
+    Object.assign(asked.activityTaskScheduledEventAttributes ?? {}, { activityId: '7' })
+    pending = [{ activityId: '7', heartbeatDetails: payloads(report) }]
+    expect((await read(1, started({}), asked)).answers).toEqual(lost)
+  })
+
+  it('a riding call whose model call failed is passed on in the same way, before what followed', async () => {
+    const failed = { failure: { applicationFailureInfo: { details: payloads(report) } }, scheduledEventId: 2 as never }
+    const history = [started({}), asks(1, 1, 2), { activityTaskFailedEventAttributes: failed }, uses(1, 1, 5)]
+    expect((await read(1, ...history)).answers).toEqual([...lost, lost[1]])
+  })
+
+  it('the outcome of a riding call is passed on with its answer', async () => {
+    const result = { ...answered, rides: [{ index: 0, ms: 1, result: { kind: 'completed', attempt: 1 } }] }
+    expect((await read(1, started({}), asks(1, 1, 2), ended(2, result))).answers).toEqual([{ of: 'model', run: 1, turn: 1, result }])
+  })
+
+  it('a riding call of a run to which the session does not come would be lost', async () => {
+    const result = { ...answered, rides: [{ index: 0, ms: 1, result: { kind: 'completed', attempt: 1 } }] }
+    const idle = { run: 1, status: 'idle', current: null, inbox: [] }
+    expect(await lostIn(1, idle, started({}), asks(2, 1, 2), ended(2, result))).toBeUndefined()
+    expect(await lostIn(1, idle, started({}), asks(3, 1, 2), ended(2, result))).toBe('tool calls')
+  })
 })

@@ -7,11 +7,11 @@ import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { CallModelInput } from '../../../src/calls/activities.ts'
 import { mayRide, startLimit, takesRides } from '../../../src/jobs/model-call/riding-reads.ts'
 import type { Job } from '../../../src/jobs/needs.ts'
-import { MEASURED, measureTools, NO_QUICK_TOOLS, type QuickTools } from '../../../src/jobs/quick-tools.ts'
+import { MEASURED, measureTools, QUICK_TOOLS, type QuickTools } from '../../../src/jobs/quick-tools.ts'
 import { lostAttempt, noAttempts, tallied } from '../../../src/session/attempts.ts'
 import type { FailedAttempt, Resolution } from '../../../src/session/call-facts.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
-import { quickReads } from '../../../src/worker/quick-reads.ts'
+import { quickCalls } from '../../../src/worker/quick-calls.ts'
 
 const common = { description: 'T.', input: z.object({}), execute: () => null }
 const tools = [
@@ -79,7 +79,7 @@ describe('the reads of an answer', () => {
   })
 
   it('reads do not ride while riding reads are off', () => {
-    expect(mayRide(agent, [call('look')], { quickTools: NO_QUICK_TOOLS })).toBe(false)
+    expect(mayRide(agent, [call('look')], { quickTools: QUICK_TOOLS.off() })).toBe(false)
   })
 })
 
@@ -212,7 +212,11 @@ describe('a model call', () => {
   })
 })
 
-it('PAWL_QUICK_READS is on by default, can be off, and is refused otherwise', () => {
-  expect([quickReads({}), quickReads({ PAWL_QUICK_READS: 'on' }), quickReads({ PAWL_QUICK_READS: 'off' })]).toEqual([true, true, false])
-  expect(() => quickReads({ PAWL_QUICK_READS: '0' })).toThrow(/PAWL_QUICK_READS is "0"\. Set it to "on" \(the default\) or "off"\./)
+it('PAWL_QUICK_CALLS is on by default, can be off or always, and is refused otherwise', () => {
+  const choices = ['on', 'off', 'always'] as const
+  expect(choices.map((choice) => quickCalls({ PAWL_QUICK_CALLS: choice }))).toEqual(choices)
+  expect(quickCalls({})).toBe('on')
+  expect(() => quickCalls({ PAWL_QUICK_CALLS: '0' })).toThrow(
+    /PAWL_QUICK_CALLS is "0"\. Set it to "on" \(the default\), "off" or "always"\./,
+  )
 })

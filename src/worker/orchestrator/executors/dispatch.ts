@@ -76,8 +76,8 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
   }
 
   async function adopt(executor: Executor, held: HeldJobReport): Promise<JobAnswer> {
-    const { begun, progress, reserved, outcome } = held
-    const ticket = { ...held.order.ticket, report: { ...held.order.ticket.report, begun, ...defined({ progress, reserved }) } }
+    const { begun, progress, riding, reserved, outcome } = held
+    const ticket = { ...held.order.ticket, report: { ...held.order.ticket.report, begun, ...defined({ progress, riding, reserved }) } }
     const job = prepare({ ...held.order, ticket })
     try {
       // The dead orchestrator's last heartbeat may be old, and this orchestrator may die before its next one, so send one now.
@@ -135,8 +135,10 @@ async function resultOf(how: AssignmentEnd, job: Underway): Promise<{ result: un
   switch (how.end) {
     case 'done':
       if (how.outcome.kind === 'answered') return { result: how.outcome.result }
-      throw await failureOf(how.outcome, lease)
+      // The workflow must learn of the call that it was making.
+      throw lease.report.riding ? workerDied(order, reportOn(job), 'crash') : await failureOf(how.outcome, lease)
     case 'moved': {
+      if (lease.report.riding) throw tookBack(order, reportOn(job))
       const next = afterMove(order, reportOn(job))
       if (next) await passOn(job, next)
       return 'again'
@@ -144,7 +146,7 @@ async function resultOf(how: AssignmentEnd, job: Underway): Promise<{ result: un
     case 'died': {
       if (!how.isAccepted) return 'again'
       const died = workerDied(order, { ...reportOn(job), worker: how.worker }, how.cause)
-      const next = afterDeath(order, how)
+      const next = lease.report.riding ? undefined : afterDeath(order, how)
       if (!next) throw died
       job.died = died
       await passOn(job, next)

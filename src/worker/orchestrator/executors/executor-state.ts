@@ -89,7 +89,12 @@ export function takesJobs(executor: Executor): boolean {
 
 /** Whether the server has recently confirmed all its `external` attempts, so that no other worker is verifying one of them. */
 export function isHeld({ assignments }: Executor): boolean {
-  return [...assignments.values()].every(({ order, lease }) => !order.ticket.once || lease.isHeld())
+  return [...assignments.values()].every((one) => !isOnce(one) || one.lease.isHeld())
+}
+
+/** Whether the assignment has a body that must never be entered twice. */
+export function isOnce({ order, lease }: Pick<Assignment, 'order' | 'lease'>): boolean {
+  return (order.ticket.once ?? lease.report.riding?.once) === true
 }
 
 /**

@@ -12,6 +12,7 @@ import {
   type AssignmentEnd,
   causeOfDeath,
   type Executor,
+  isOnce,
   newExecutor,
   noteMessage,
   takesJobs,
@@ -229,7 +230,7 @@ export function startPool(needs: PoolNeeds): Pool {
     const known = executor.draining?.why === 'overdue' ? executor.draining.guilty : new Set<string>()
     executor.draining = { why: 'overdue', guilty: new Set([...known, ...guilty]) }
     for (const one of [...executor.assignments.values()]) {
-      if (!guilty.has(one.id) && one.order.ticket.once === undefined) takeBack(executor, one)
+      if (!guilty.has(one.id) && !isOnce(one)) takeBack(executor, one)
     }
     finishDraining(executor)
   }

@@ -7,6 +7,7 @@ import { PawlError } from '../../../session/errors.ts'
 import type { Ask, Answers, FromExecutor } from '../../protocol.ts'
 import type { Executor } from './executor-state.ts'
 import type { LimitKeeper } from '../call-limits.ts'
+import { hasHeardNothing } from './has-heard-nothing.ts'
 import type { GateKeeper } from '../rate-gates/gate-keeper.ts'
 
 /** Answers one request of an executor. Never rejects. */
@@ -41,6 +42,20 @@ export function requestsOver({ reader, values, gates, limits, client }: RequestN
         if (!assignment) throw new AttemptLost()
         await assignment.lease.begin()
         if (executor.assignments.get(ask.job) !== assignment) throw new AttemptLost()
+        return true
+      }
+      case 'ride': {
+        const assignment = executor.assignments.get(ask.job)
+        if (!assignment) throw new AttemptLost()
+        const { lease, order } = assignment
+        try {
+          const [isAlone] = await Promise.all([hasHeardNothing(client, order.ticket), lease.ride(ask.call)])
+          if (executor.assignments.get(ask.job) !== assignment) throw new AttemptLost()
+          if (!isAlone) throw new PawlError('not_alone', 'Something has reached the session since it asked the model.')
+        } catch (error) {
+          lease.leaveRide()
+          throw error
+        }
         return true
       }
       case 'reserve': {

@@ -2,7 +2,7 @@
 // call is verified.
 import { OVERDUE_GRACE_MS } from '../../../session/overdue.ts'
 import { startPeriodicCheck } from '../../periodic-check.ts'
-import { type Executor, FROZEN_MS } from './executor-state.ts'
+import { type Executor, FROZEN_MS, isOnce } from './executor-state.ts'
 import type { Pool } from './pool.ts'
 
 const WATCH_EVERY_MS = 500
@@ -32,8 +32,9 @@ export function startWatch(pool: Pool, stuckLoopMs: number): () => void {
 function overdueOf({ assignments, aliveAt, unblockedSince }: Executor, now: number, stuckLoopMs: number): Set<string> {
   const overdue = new Set<string>()
   const isFrozen = now - aliveAt > FROZEN_MS
-  for (const { id, order, entered, stoppedAt } of assignments.values()) {
-    if (!order.ticket.once || !entered) continue
+  for (const one of assignments.values()) {
+    const { id, entered, stoppedAt } = one
+    if (!isOnce(one) || !entered) continue
     const due = Math.min(stoppedAt ?? Number.POSITIVE_INFINITY, entered.at + entered.timeoutMs)
     const hadGrace = !isFrozen && now - Math.max(due, unblockedSince) > OVERDUE_GRACE_MS
     if (hadGrace || now - due > stuckLoopMs + OVERDUE_GRACE_MS) overdue.add(id)

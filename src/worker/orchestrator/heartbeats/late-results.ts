@@ -1,6 +1,6 @@
 // Signals the result of a body to its workflow if the server has given up on the attempt.
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
-import type { ExecuteToolInput, ExecuteToolResult } from '../../../calls/activities.ts'
+import type { CallModelResult, ExecuteToolInput, ExecuteToolResult } from '../../../calls/activities.ts'
 import type { Logger } from '../../../agent/tool.ts'
 import { callIdOf } from '../../../session/ids.ts'
 import { type LateResultSignal, sessionIdOf, SIGNALS } from '../../../session/protocol/protocol.ts'
@@ -17,11 +17,22 @@ export interface LateResult {
 
 /** The result of an `external` body that took effect; undefined otherwise, because the workflow settles those calls by itself. */
 export function effectIn({ activity, input, result }: LateResult): LateResultSignal | undefined {
-  if (activity !== 'executeTool') return undefined
-  const { kind } = result as ExecuteToolResult
-  const { run, turn, resolution } = input as ExecuteToolInput
-  if (kind !== 'completed' || resolution.effect !== 'external') return undefined
-  const { attempt, startedAt, worker, value, content, blob, effectId, emitted, spent } = result as ExecuteToolResult & { kind: 'completed' }
+  const { run, turn } = input as Pick<ExecuteToolInput, 'run' | 'turn'>
+  if (activity === 'callModel') {
+    const { calls = [], rides = [] } = result as Partial<CallModelResult & { kind: 'completed' }>
+    const [ride] = rides
+    const resolution = calls.find(({ index }) => index === ride?.index)
+    return ride && resolution && effectOf({ run, turn, resolution }, ride.result)
+  }
+  return activity === 'executeTool' ? effectOf(input as ExecuteToolInput, result as ExecuteToolResult) : undefined
+}
+
+function effectOf(
+  { run, turn, resolution }: Pick<ExecuteToolInput, 'run' | 'turn' | 'resolution'>,
+  result: ExecuteToolResult,
+): LateResultSignal | undefined {
+  if (result.kind !== 'completed' || resolution.effect !== 'external') return undefined
+  const { attempt, startedAt, worker, value, content, blob, effectId, emitted, spent } = result
   return {
     callId: callIdOf(run, turn, resolution.index, resolution.generation),
     attempt,

@@ -3,7 +3,7 @@ import type { Payload } from '@temporalio/common'
 import { AttemptLost } from '../../../calls/errors.ts'
 import { confirmedJustNow } from '../../confirmed-just-now.ts'
 import type { Ticket } from '../../../calls/jobs.ts'
-import type { AttemptReport } from '../../../session/attempts.ts'
+import type { AttemptReport, RidingEffect } from '../../../session/attempts.ts'
 import { PawlError } from '../../../session/errors.ts'
 import type { Json } from '../../../session/json.ts'
 import type { Reservation } from '../../../session/spending/reservation.ts'
@@ -19,6 +19,10 @@ export interface Lease {
   announce(): Promise<void>
   /** Makes the server confirm now that the body is about to be entered. @throws AttemptLost, PawlError `heartbeat_failed`. */
   begin(): Promise<void>
+  /** The same for a call that runs as part of this model call. No earlier heartbeat can replace the report. */
+  ride(call: RidingEffect): Promise<void>
+  /** That call's body is not entered after all. */
+  leaveRide(): void
   progress(value: Json): void
   /**
    * Makes the server record what is reserved for a model call; no earlier heartbeat can replace it.
@@ -121,6 +125,14 @@ export function startLeases(
       async begin() {
         const details = reporting.change({ begun: true })
         if (!(await confirmedJustNow(() => tell(details, ticket.once && { alone: true })))) throw new AttemptLost()
+      },
+      async ride(riding) {
+        const details = reporting.change({ riding })
+        if (!(await confirmedJustNow(() => tell(details, { alone: true })))) throw new AttemptLost()
+      },
+      leaveRide() {
+        reporting.set({ riding: undefined })
+        reporting.note()
       },
       progress(value) {
         reporting.set({ progress: value })

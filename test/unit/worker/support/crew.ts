@@ -136,6 +136,12 @@ function leaseOf(first: AttemptReport, leases: Map<string, Leased>, call: string
     progress(value) {
       report = { ...report, progress: value }
     },
+    async ride(riding) {
+      report = { ...report, riding }
+    },
+    leaveRide() {
+      report = { ...report, riding: undefined }
+    },
     async reserve(reserved) {
       leased.recorded.push({ reserved })
       report = { ...report, reserved }
