@@ -57,7 +57,7 @@ export async function finalAnswerIn(activities: readonly Activity[], place: numb
 }
 
 /** Activities that a run waits for. */
-const OF_RUNS: readonly string[] = ['callModel', 'compact', 'executeTool', 'verifyTool', 'endHooks']
+export const OF_RUNS: readonly string[] = ['callModel', 'compact', 'executeTool', 'verifyTool', 'endHooks']
 
 /** What the execution loaded, including what earlier executions had passed on. */
 export async function loadedBy(activities: readonly Activity[], client: Client): Promise<LoadSessionResult | undefined> {

@@ -1,13 +1,15 @@
 // Reads the raw histories of ended executions: what they received and what their activities returned. No worker has to replay them.
 import type { Client } from '@temporalio/client'
-import type { PriorAnswer, PriorRequest, RepeatedRequests, Succession } from '../calls/activities.ts'
+import type { LoadSessionResult, PriorAnswer, PriorRequest, RepeatedRequests, Succession } from '../calls/activities.ts'
 import { type HistoryEvent, isOfWorkflow, newestFirst, watermarkIn } from '../connect/histories.ts'
 import type { SessionEvent } from '../session/events.ts'
+import { defined } from '../session/defined.ts'
+import { isRunInProgress } from '../session/decide.ts'
 import { isObject } from '../session/json.ts'
-import { type Continuation, SIGNALS, UPDATES, workflowIdOf } from '../session/protocol/protocol.ts'
+import { type Continuation, REPLACED, SIGNALS, UPDATES, workflowIdOf } from '../session/protocol/protocol.ts'
 import type { SessionState } from '../session/state.ts'
 import { alreadyStored, isOfRequest } from './already-stored.ts'
-import { activitiesIn, type Activity, answersIn, answersOf, finalAnswerIn, loadedBy, watermarkBefore } from './answered.ts'
+import { activitiesIn, type Activity, answersIn, answersOf, finalAnswerIn, loadedBy, OF_RUNS, watermarkBefore } from './answered.ts'
 import { historyOf, isReset, resetIn, startedOf, startIn } from './history-payloads.ts'
 import { lostWith, withoutFailures } from './placeable.ts'
 import { callsMadeBy, notHandled } from './ridden.ts'
@@ -111,7 +113,13 @@ export async function readUnstored(sessionId: string, executionId: string, event
   const open = all.filter((one) => isInProgressAt(newest, one) || (isOfEnd(one) && one.at <= newest))
   const inProgress = [...closingOf(carried), ...open]
   const before = watermarkBefore(inProgress[0]?.at ?? 0, activities, carriedUpTo)
-  const early = await withoutStored(inProgress, events, before, history, client)
+  const pending = await pendingInterrupt(
+    all.filter((one) => one.at <= newest),
+    { activities, loaded, begunAt: carriedUpTo },
+    events,
+    client,
+  )
+  const early = [...(await withoutStored(inProgress, events, before, history, client)), ...pending].sort((a, b) => a.at - b.at)
   const late = all.filter((one) => one.at > newest)
   const later = await withoutStored(late, events, watermarkIn(input)?.seq ?? carriedUpTo, history, client)
   const left = await withoutIdle([...early, ...later], activities, history, client)
@@ -131,6 +139,78 @@ export async function readUnstored(sessionId: string, executionId: string, event
   )
   const lost = lostWith(placed, { activities: unanswered, made, since: newest }, answers, known)
   return { received: [...results, ...received], answers, lost }
+}
+
+/** What is known of an execution. `begunAt`: the newest event when it began, unless it loaded its session. */
+interface ExecutionSoFar {
+  activities: readonly Activity[]
+  loaded: LoadSessionResult | undefined
+  begunAt: number
+}
+
+/**
+ * The first interrupt among these requests that had not ended its run yet, because the run's calls had not ended: no event says that it was
+ * received. Its run is in progress, as it was when the interrupt came, and nothing that discards an interrupt has happened since.
+ */
+async function pendingInterrupt(
+  received: readonly ReceivedRequest[],
+  { activities, loaded, begunAt }: ExecutionSoFar,
+  events: EventsInStore,
+  client: Client,
+): Promise<ReceivedRequest[]> {
+  const signals = received.filter(({ kind, name }) => kind === 'signal' && (name === SIGNALS.interrupt || name === SIGNALS.message))
+  const state = signals.length > 0 ? await events.state() : null
+  const run = state && isRunInProgress(state) ? state.current?.run : undefined
+  if (run === undefined) return []
+  const loadedState = loaded && 'state' in loaded ? loaded.state : undefined
+  for (const one of signals) {
+    const isPassedOn = one.at === 0
+    const isMeant = isPassedOn ? loadedState?.current?.run === run : activities.some((activity) => isOfRunAt(one.at, run, activity))
+    const interrupt = isMeant ? await interruptIn(one, client) : undefined
+    if (!interrupt) continue
+    const since = isPassedOn ? (loadedState?.seq ?? begunAt) : watermarkBefore(one.at, activities, begunAt)
+    if (await stillApplies(interrupt, events, since)) return [interrupt.request]
+  }
+  return []
+}
+
+/** An interrupt. `messageId`: the message that replaces the run, which interrupts it only if it is accepted. */
+interface ReceivedInterrupt {
+  request: ReceivedRequest
+  messageId?: unknown
+}
+
+async function interruptIn(one: ReceivedRequest, client: Client): Promise<ReceivedInterrupt | undefined> {
+  if (one.name === SIGNALS.interrupt) return { request: one }
+  const { details } = await requestIn(one, client)
+  if (!isObject(details) || details.interrupt !== true || details.messageId === undefined) return undefined
+  const { at, id, kind } = one
+  const request = { at, id, kind, name: SIGNALS.interrupt, details: { reason: REPLACED, ...defined({ by: details.by }) } }
+  return { request, messageId: details.messageId }
+}
+
+/** Whether nothing has happened since that event that discards the interrupt, and its message, if it is one, was accepted. */
+async function stillApplies({ messageId }: ReceivedInterrupt, { after, upTo }: EventsInStore, seq: number): Promise<boolean> {
+  let isAccepted = messageId === undefined
+  for await (const event of after(seq)) {
+    if (event.seq > upTo) break
+    if (endsRun(event)) return false
+    isAccepted ||= event.type === 'message_received' && event.messageId === messageId
+  }
+  return isAccepted
+}
+
+/** Whether the run waited for the activity at that position in history. */
+function isOfRunAt(place: number, run: number, { name, at, endedAt, input }: Activity): boolean {
+  const isInProgress = at < place && (endedAt === undefined || endedAt > place)
+  return isInProgress && OF_RUNS.includes(name) && isObject(input) && input.run === run
+}
+
+/** Whether the event ends an attempt at a run, and with it what was to stop it. */
+function endsRun(event: SessionEvent): boolean {
+  if (event.type === 'error_entered') return event.strategy !== 'automatic'
+  if (event.type === 'rolled_back') return !event.keepsRun
+  return ['run_completed', 'run_interrupted', 'recovery_started', 'session_started', 'forked'].includes(event.type)
 }
 
 /**
@@ -184,8 +264,8 @@ function completesAfter({ workflowTaskCompletedEventAttributes: completed }: His
 
 /**
  * What the execution itself had inherited from one that could not be replayed, and had not used by the time its events were stored. Used
- * answers match no open call or turn, a late result changes no call that has ended, and each update that was carried out left an event.
- * Also the calls that ran as part of its last model call, if it had not handled them.
+ * answers match no open call or turn, a late result changes no call that has ended, and each update that was carried out left an event. Also
+ * the calls that ran as part of its last model call, if it had not handled them, and an interrupt that had not ended its run.
  */
 export async function readLeft(
   sessionId: string,
@@ -197,13 +277,15 @@ export async function readLeft(
   const { carried } = (await startIn(history, client)) ?? {}
   const activities = await activitiesIn(history, client)
   const loaded = await loadedBy(activities, client)
+  const received = [...passedOnTo(loaded), ...receivedIn(history)]
   const updates = passedOnTo(loaded).filter(({ kind }) => kind === 'update')
   const settled = loaded?.found && 'state' in loaded ? loaded.state.seq : 0
-  const left = await withoutStored(updates, events, settled, history, client)
+  const pending = await pendingInterrupt(received, { activities, loaded, begunAt: seqOf(carried) }, events, client)
+  const left = [...(await withoutStored(updates, events, settled, history, client)), ...pending]
   const requests = await Promise.all(left.map((one) => passedOn(one, executionId, client)))
   const made = await callsMadeBy(notHandled(activities, history), { sessionId, executionId }, client)
   const answers = [...inheritedBy(carried, loaded), ...[...made].flatMap((one) => answersOf(...one))]
-  const results = await resultsOfLost([...passedOnTo(loaded), ...receivedIn(history)], answers, client)
+  const results = await resultsOfLost(received, answers, client)
   const all = [...results, ...requests]
   return { ...(answers.length > 0 && { answers }), ...(all.length > 0 && { requests: all }) }
 }

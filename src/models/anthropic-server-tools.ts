@@ -131,7 +131,7 @@ export function citationsIn(messages: readonly SoundMessage[]): Map<AnswerTextBl
   const urls = new Set<Json | undefined>()
   let hasDocument = false
   for (const { role, content } of messages) {
-    if (role === 'user') hasDocument ||= /"type":"document"/.test(JSON.stringify(content.map(({ type }) => ({ type }))))
+    if (role === 'user') hasDocument ||= content.some(({ type }) => type === 'document')
     else {
       for (const block of content) {
         if (block.type === 'provider' && block.block) {

@@ -1,7 +1,7 @@
 // What an execution of the workflow knows of its session, and its signals. A signal that arrives before the session is open waits for it.
 import type { RepeatedRequests } from '../calls/activities.ts'
 import { defined } from '../session/defined.ts'
-import { SIGNALS, type StopSignal, type MessageSignal } from '../session/protocol/protocol.ts'
+import { REPLACED, SIGNALS, type StopSignal, type MessageSignal } from '../session/protocol/protocol.ts'
 import { requestOf } from '../session/protocol/requests.ts'
 import type { Start } from '../session/protocol/start.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
@@ -14,9 +14,6 @@ import { checkMessage } from '../session/protocol/incoming.ts'
 import { hasRoomFor } from '../session/fold/queue.ts'
 import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 import type { Journal } from './journal.ts'
-
-/** Why a run was interrupted by a message. */
-const REPLACED = 'replaced by a later message'
 
 /** One execution of the workflow. */
 export interface CurrentExecution {

@@ -577,6 +577,39 @@ it.each([
   await rowsMatchEvents(here.stack, played.id)
 })
 
+it.each([
+  { how: 'taken over', reason: 'enough' },
+  { how: 'taken over', reason: 'replaced by a later message' },
+  { how: 'terminated', reason: 'enough' },
+  { how: 'terminated', reason: 'replaced by a later message' },
+])('an interrupt ($reason) that waits for a call ends its run although the session is $how meanwhile', LIMIT, async ({ how, reason }) => {
+  const deaf = gate()
+  const old = await here.startWorker({ agents: [player.agent] })
+  const played: Played = player.play(here.pawl, {
+    model: (request) => (saidIn(request).includes('two') && answersIn(request) < 2 ? [use('put', 'note')] : 'hello'),
+    // It does not react to its abort signal.
+    put: () => (played.count('put') > 1 ? 'put again' : deaf.pass()),
+  })
+  const { session } = played
+  await (await session.send('one')).result(TIMEOUT)
+  const two = await session.send('two')
+  await deaf.reached
+  if (reason === 'enough') await session.interrupt({ reason })
+  const three = await session.send('three', { interrupt: reason !== 'enough' })
+  await stored(played)
+  expect((await session.state()).current).toMatchObject({ run: 2, stopping: true })
+  if (how === 'taken over') await takeOver(played, player.agent)
+  else {
+    await workflowOf(played.id).terminate('a test')
+    await builds.start({ agents: [player.agent] })
+    await session.resume()
+  }
+  expect(await two.settled(TIMEOUT)).toMatchObject({ status: 'interrupted', run: 2, reason })
+  expect(await three.settled(TIMEOUT)).toMatchObject({ status: 'completed', run: 3 })
+  deaf.open()
+  await old.stop()
+})
+
 it('a call that waits for a limit of its tool has not begun in the execution that takes over', LIMIT, async () => {
   const body = gate()
   const entered: string[] = []

@@ -177,6 +177,7 @@ function serverToolProblems(messages: readonly Wire[]): string[] {
   for (const [at, { role, content }] of messages.entries()) {
     const blocks = content as Block[]
     if (role === 'user') {
+      hasDocument ||= blocks.some(({ type }) => type === 'document')
       if (!onlyResults(at) && open.size > 0) problems.push(`messages.${at - 1}: ${[...open.values()].join(', ')} without its result`)
       if (!onlyResults(at)) open = new Map()
       continue

@@ -99,6 +99,9 @@ export interface MessageSignal {
   traceparent?: string
 }
 
+/** Why a run was interrupted by a message. */
+export const REPLACED = 'replaced by a later message'
+
 /** The argument of the signals `interrupt` and `close`. */
 export interface StopSignal {
   reason?: string

@@ -475,6 +475,25 @@ it('an update that was passed on counts as done once its event is stored, even i
   expect(namesOf(await readWith(3, known, ...history))).toEqual(['unpause'])
 })
 
+it('an interrupt that has not ended its run yet is passed on although something is stored since it came', async () => {
+  const flushed = scheduled('flush', at(6))
+  const begun = [started({}), asks(1, 1, 3), ended(2, requested), uses(1, 1, 5)] as const
+  const namesWith = async (run: number, known: readonly object[], ...history: HistoryEvent[]) => {
+    const [events, client] = sources(6, known, history)
+    const state = { status: 'running', error: null, run, current: { run, turn: 1, phase: 'tools', calls: [] }, inbox: [] }
+    return namesOf(await readUnstored('s', 'e', { ...events, state: async () => state as unknown as SessionState }, client))
+  }
+  const none = Array.from({ length: 6 }, () => ({ type: 'turn_started' }))
+  expect(await namesWith(1, none, ...begun, signalled('interrupt'), flushed)).toEqual(['interrupt'])
+  expect(await namesWith(1, none, ...begun, signalled('interrupt'), signalled('interrupt'), flushed)).toEqual(['interrupt'])
+  // Another run is in progress, or the call had ended before.
+  expect(await namesWith(2, none, ...begun, signalled('interrupt'), flushed)).toEqual([])
+  expect(await namesWith(1, none, ...begun, ended(4, { kind: 'completed' }), signalled('interrupt'), flushed)).toEqual([])
+  // The run failed, which discards the interrupt, and was recovered.
+  const failed = [...none.slice(0, 5), { type: 'error_entered', strategy: 'continue_run' }]
+  expect(await namesWith(1, failed, ...begun, signalled('interrupt'), flushed)).toEqual([])
+})
+
 it('an interrupt is not passed on if the session had already received the answer to every message', async () => {
   const heard = { workflowTaskCompletedEventAttributes: { startedEventId: 5 as never } }
   const unheard = [started({}), signalled('message'), asks(1, 1, 5), ended(3, { kind: 'completed', calls: [] })]

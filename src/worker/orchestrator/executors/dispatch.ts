@@ -138,7 +138,7 @@ async function resultOf(how: AssignmentEnd, job: Underway): Promise<{ result: un
       // The workflow must learn of the call that it was making.
       throw lease.report.riding ? workerDied(order, reportOn(job), 'crash') : await failureOf(how.outcome, lease)
     case 'moved': {
-      if (lease.report.riding) throw workerDied(order, reportOn(job), 'neighbour')
+      if (lease.report.riding) throw tookBack(order, reportOn(job))
       const next = afterMove(order, reportOn(job))
       if (next) await passOn(job, next)
       return 'again'
