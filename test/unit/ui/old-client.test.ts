@@ -223,9 +223,9 @@ describe('tools that the provider runs', () => {
       { type: 'finish' },
     ]
     const parts = await Promise.all(
-      [ai6, ai7].map(async ({ readUIMessageStream }) => {
+      [ai6.readUIMessageStream, ai7.readUIMessageStream as unknown as typeof ai6.readUIMessageStream].map(async (read) => {
         let last: { parts: object[] } | undefined
-        for await (const message of readUIMessageStream({ stream: ReadableStream.from(chunks) as never })) last = message
+        for await (const message of read({ stream: ReadableStream.from(chunks) as never })) last = message
         return JSON.parse(JSON.stringify(last?.parts))
       }),
     )
