@@ -131,7 +131,7 @@ export function citationsIn(messages: readonly SoundMessage[]): Map<AnswerTextBl
   const urls = new Set<Json | undefined>()
   let hasDocument = false
   for (const { role, content } of messages) {
-    if (role === 'user') hasDocument ||= content.some(({ type }) => type === 'document')
+    if (role === 'user') hasDocument ||= content.some(hasFile)
     else {
       for (const block of content) {
         if (block.type === 'provider' && block.block) {
@@ -147,6 +147,14 @@ export function citationsIn(messages: readonly SoundMessage[]): Map<AnswerTextBl
     }
   }
   return kept
+}
+
+/** Whether a part of a user's message is a document, or a result that contains one. */
+function hasFile(part: { type: string; content?: unknown }): boolean {
+  return (
+    part.type === 'document' ||
+    (Array.isArray(part.content) && (part.content as { type: string }[]).some(({ type }) => type === 'document'))
+  )
 }
 
 /** Whether any answer has blocks of server tools, or citations of what they found. */

@@ -31,7 +31,7 @@ export function supportedMembers(name: string, tool: unknown): AiSdkToolMembers 
   if (type === 'provider' || type === 'provider-defined' || id !== undefined) {
     const which = typeof id === 'string' ? ` (${id})` : ''
     throw refuse(
-      `is defined by a model provider${which}, so pawl does not have its schema, its calls or its effect. Leave it out, and declare a tool() with an inputSchema and an execute of your own.`,
+      `is defined by a model provider${which}, so pawl does not have its schema, its calls or its effect. Pass it to providerTool() if the provider runs it, or declare a tool() with an inputSchema and an execute of your own.`,
     )
   }
   if (type !== undefined && type !== 'function' && type !== 'dynamic')

@@ -177,7 +177,10 @@ function serverToolProblems(messages: readonly Wire[]): string[] {
   for (const [at, { role, content }] of messages.entries()) {
     const blocks = content as Block[]
     if (role === 'user') {
-      hasDocument ||= blocks.some(({ type }) => type === 'document')
+      hasDocument ||= blocks.some(
+        ({ type, content: parts }) =>
+          type === 'document' || (Array.isArray(parts) && (parts as Block[]).some((part) => part.type === 'document')),
+      )
       if (!onlyResults(at) && open.size > 0) problems.push(`messages.${at - 1}: ${[...open.values()].join(', ')} without its result`)
       if (!onlyResults(at)) open = new Map()
       continue

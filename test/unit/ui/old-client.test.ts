@@ -1,9 +1,11 @@
 // Pages of an AI SDK that cannot take text back: they are noticed by what they still show, and get finished answers from then on.
 import { Chat } from '@ai-sdk/react'
+import * as ai6 from 'ai'
 import type { ChatTransport, UIMessage } from 'ai'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import * as ai7 from '../../ai-sdk-7/ai.ts'
 import { watchResets } from '../../../src/ui/old-client.ts'
-import type { UiChunk } from '../../../src/ui/protocol.ts'
+import type { UiChunk, UiMessageChunk } from '../../../src/ui/protocol.ts'
 import { PawlChatTransport } from '../../../src/ui/transport.ts'
 
 const start = (messageId: string): UiChunk => ({
@@ -201,5 +203,40 @@ describe('with version 6, an answer that is cut off', () => {
     expect(chat.status).toBe('error')
     await chat.resumeStream()
     expect(texts(chat)).toEqual(['One', 'Two'])
+  })
+})
+
+describe('tools that the provider runs', () => {
+  it('a page of AI SDK 6 shows their calls, results and sources as a page of version 7 does', async () => {
+    const about = { toolCallId: 'srv_1', toolName: 'web_search', providerExecuted: true, dynamic: true } as const
+    const chunks: UiMessageChunk[] = [
+      { type: 'start', messageId: 'm_1_1', messageMetadata: { pawl: { run: 1, seq: 1, status: 'running', error: null } } },
+      { type: 'start-step' },
+      { type: 'tool-input-start', ...about },
+      { type: 'tool-input-available', ...about, input: { query: 'rain' } },
+      { type: 'finish-step' },
+      { type: 'start-step' },
+      { type: 'tool-output-available', toolCallId: 'srv_1', output: [{ title: 'A' }] },
+      { type: 'source-url', sourceId: '1.0', url: 'https://example.com', title: 'A' },
+      { type: 'source-document', sourceId: '1.1', mediaType: 'text/plain', title: 'B' },
+      { type: 'finish-step' },
+      { type: 'finish' },
+    ]
+    const parts = await Promise.all(
+      [ai6.readUIMessageStream, ai7.readUIMessageStream as unknown as typeof ai6.readUIMessageStream].map(async (read) => {
+        let last: { parts: object[] } | undefined
+        for await (const message of read({ stream: ReadableStream.from(chunks) as never })) last = message
+        return JSON.parse(JSON.stringify(last?.parts))
+      }),
+    )
+    for (const shown of parts) {
+      expect(shown).toMatchObject([
+        { type: 'step-start' },
+        { type: 'dynamic-tool', toolName: 'web_search', state: 'output-available', output: [{ title: 'A' }], providerExecuted: true },
+        { type: 'step-start' },
+        { type: 'source-url', url: 'https://example.com' },
+        { type: 'source-document', title: 'B' },
+      ])
+    }
   })
 })

@@ -59,8 +59,8 @@ export function keepAnswers(): KeptAnswers {
 
 /** An answer that was not handed over has no calls and ran no hooks. */
 function answerOf(result: CallModelResult & { kind: 'completed' }): ModelAnswer {
-  const { content, stopReason, usage, model, provider, price, spent, promptDigest, replaced } = result
-  return { content, stopReason, usage, model, ...defined({ provider, price, spent, promptDigest, replaced }) }
+  const { content, blob, stopReason, usage, model, provider, price, spent, promptDigest, replaced } = result
+  return { content, stopReason, usage, model, ...defined({ blob, provider, price, spent, promptDigest, replaced }) }
 }
 
 /** The answer that an executor has handed over for an earlier attempt of the same call. */
