@@ -434,6 +434,7 @@ it(
     expect((await three.result(TIMEOUT)).run).toBe(2)
     expect(played.entries.map(({ tool }) => tool)).toEqual(['pay', 'put'])
     expect(saidIn(played.requests.at(-1) ?? expect.fail('no model was asked'))).toEqual(['one', 'two', 'three'])
+    await until('all are carried out', async () => ofType(await eventsOf(session), 'request_passed_on').length === 3)
     const events = await eventsOf(session)
     expect(ofType(events, 'checkpoint_made')).toMatchObject([{ version: 1, run: 2, reasons: ['before the audit'], by: 'anna' }])
     expect(ofType(events, 'budget_raised')).toMatchObject([{ scope: 'run', run: 2, maxTotalTokens: 2_000_000 }])
