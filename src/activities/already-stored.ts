@@ -4,6 +4,21 @@ import type { EventOf, SessionEvent } from '../session/events.ts'
 import { isObject } from '../session/json.ts'
 import { SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
 import { targetIn } from '../session/protocol/requests.ts'
+import type { SessionState } from '../session/state.ts'
+
+/** The stored events of the session. */
+export interface EventsInStore {
+  /** `seq` of the newest one. */
+  upTo: number
+  /** The chain to which they belong. */
+  epoch?: string
+  /** Whether none of them can stem from the execution's requests. */
+  areOthers?: boolean
+  /** The events above a `seq`. */
+  after(seq: number): AsyncIterable<SessionEvent>
+  /** The session that they make; null if they cannot be read. */
+  state(): Promise<SessionState | null>
+}
 
 /** A decoded request of a client or operator. */
 export interface Request {

@@ -11,11 +11,12 @@ import { isErased, isForeignPast, StoreError } from '../store/errors.ts'
 import type { StoredHead } from '../store/rows.ts'
 import type { Store } from '../store/store.ts'
 import { StaleWatermark } from '../calls/errors.ts'
+import type { EventsInStore } from './already-stored.ts'
 import { cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
 import type { RepeatedRequests, Succession } from '../calls/activities.ts'
-import { endOf, hasLoaded, readForNew, readLeft, readRepeated, readUnstored, type EventsInStore, type Reset } from './raw-histories.ts'
+import { endOf, hasLoaded, readForNew, readLeft, readRepeated, readUnstored, type Reset } from './raw-histories.ts'
 
 /** A query of a history of maximum size takes some seconds, because the history is replayed. */
 const QUERY_TIMEOUT_MS = 30_000

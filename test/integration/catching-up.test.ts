@@ -529,16 +529,16 @@ it('the late result of an effect counts although its session is paused, has been
 })
 
 it.each([
-  { then: 'taken over', end: (played: Played) => takeOver(played, player.agent) },
+  { how: 'taken over', end: (played: Played) => takeOver(played, player.agent) },
   {
-    then: 'terminated',
+    how: 'terminated',
     async end({ id, session }: Played) {
       await workflowOf(id).terminate('a test')
       await builds.start({ agents: [player.agent] })
       await session.resume()
     },
   },
-])('the late result of an effect counts although its session is paused, taken over, and then $then', LIMIT, async ({ end }) => {
+])('the late result of an effect counts although its session is paused, taken over, and then $how', LIMIT, async ({ end }) => {
   const old = await here.startWorker({ agents: [player.agent] })
   const body = gate()
   const scripts: Scene['model'][] = [() => 'hello', () => [use('wire', 'money')]]

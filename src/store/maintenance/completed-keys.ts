@@ -30,12 +30,12 @@ interface KeyRow {
   /** Empty if it is not known. */
   tool: string
   /** The outcome, if the store has its event. */
-  known?: RecordedOutcome
+  known?: OutcomeOfCall
   at: number
 }
 
 /** What the row of a key has from the newest event that reports the outcome of its call. */
-interface RecordedOutcome {
+interface OutcomeOfCall {
   tool: string
   at: number
   effectId?: string
@@ -97,7 +97,7 @@ export async function* storedEvents(tx: Queryable, schema: PostgresSchema, key: 
  */
 function startCollecting(adopted: SessionState | undefined): KeyCollector {
   const transcript = emptyTranscript()
-  const outcomes = new Map<string, RecordedOutcome>()
+  const outcomes = new Map<string, OutcomeOfCall>()
   const forgotten = new Set<string>()
   const folding = startFolding(adopted)
 
@@ -143,7 +143,7 @@ function startCollecting(adopted: SessionState | undefined): KeyCollector {
 }
 
 /** The call of which the event reports the outcome of its effect, and that outcome. */
-function outcomeIn(event: SessionEvent): [callId: string, outcome: RecordedOutcome] | undefined {
+function outcomeIn(event: SessionEvent): [callId: string, outcome: OutcomeOfCall] | undefined {
   switch (event.type) {
     case 'tool_unknown':
       return [event.callId, { tool: event.tool, at: event.at }]
