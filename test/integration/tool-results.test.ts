@@ -249,8 +249,8 @@ describe('an answer of the model that', () => {
     })
   }
 
-  const unusable: [string, unknown][] = [
-    ['has unknown blocks', { content: [{ type: 'video' }] }],
+  const unusable: [what: string, answer: unknown, code?: string][] = [
+    ['has unknown blocks', { content: [{ type: 'video' }] }, 'unknown_block'],
     ['has a text block without text', { content: [{ type: 'text' }] }],
     ['has a null block', { content: [null] }],
     ['has no content', {}],
@@ -258,11 +258,11 @@ describe('an answer of the model that', () => {
     ['stops for an unknown reason', { content: [], stopReason: 'bored' }],
     ['is larger than can be recorded', { content: [{ type: 'text', text: 'HUGE' }] }],
   ]
-  for (const [what, answer] of unusable) {
+  for (const [what, answer, code = 'invalid_response'] of unusable) {
     it(`${what} ends the run with a clear error, without retries`, async () => {
       const session = here.pawl.session(undefined, { agent: 'raw' })
       const settled = await (await session.send(JSON.stringify(answer))).settled({ timeout: 30_000 })
-      expect(settled).toMatchObject({ status: 'failed', code: 'invalid_response' })
+      expect(settled).toMatchObject({ status: 'failed', code })
       expect(ofType(await eventsOf(session), 'model_attempt_failed').map(({ error }) => error.attempt)).toEqual([1])
     })
   }

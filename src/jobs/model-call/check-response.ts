@@ -52,7 +52,7 @@ const STOP_REASONS: readonly string[] = [
 /**
  * Checks an answer. Invalid content fails the call. Invalid usage and names are replaced and noted, because the answer itself is valid.
  * The calls of a refused answer are dropped: they must not run.
- * @throws ModelError `invalid_response`, `calls_missing`, `context_overflow`.
+ * @throws ModelError `invalid_response`, `unknown_block`, `calls_missing`, `context_overflow`.
  */
 export function checkResponse(response: ModelResponse, { name, price }: Pick<Model, 'name' | 'price'>): CheckedResponse {
   if (!Array.isArray(response?.content)) throw unusable('content is not a list of blocks')
