@@ -135,11 +135,15 @@ it('a pause during the model call holds up the call that the model requests', as
   expect(stages(run, 'post')).toEqual(['entered 1', 'applied 1', 'left 1'])
 })
 
-it('an interrupt ends a riding call that heeds its signal, and its outcome is looked up', async () => {
+it('an interrupt during a riding call keeps the answer of the model, and the outcome of the call is recorded', async () => {
   const { mark, run, session } = await heldAt('charge', { stage: 'entered', what: 'charge' })
   await session.interrupt()
   mark.release()
   expect(await run.settled()).toMatchObject({ status: 'interrupted' })
+  expect(rig.ledger.marks({ session: run.sessionId, stage: 'model' })).toHaveLength(2)
+  expect(stages(run, 'charge').filter((stage) => !stage.startsWith('verify'))).toEqual(['entered 1', 'applied 1', 'left 1'])
+  const charge = await untilFound(async () => (await session.toolCalls()).find(({ tool }) => tool === 'charge'))
+  expect(charge).toMatchObject({ status: 'completed', attempt: 1 })
 })
 
 it.each(['entered', 'left'] as const)(

@@ -29,7 +29,7 @@ export function mayRideWithEffect(
 
 /** Makes the call. Returns nothing if its body was not entered; the call is then an activity. `answered`: the result of the model call. */
 export async function rideWithEffect(needs: JobNeeds, call: RideRequest, ridden: RiddenCall, answered: CallModelResult): Promise<Ride[]> {
-  const { agent, job, input, view } = ridden
+  const { agent, job, input } = ridden
   const { run, turn } = input
   const { index, tool: name, effect, generation } = call.resolution
   const tool = agent.tools.get(name)
@@ -44,14 +44,14 @@ export async function rideWithEffect(needs: JobNeeds, call: RideRequest, ridden:
     needs.logger.debug({ session: job.sessionId, call: riding.callId, err }, 'a call could not be part of the model call')
     return []
   }
-  return [{ index, ...(await attemptOf(needs, tool, call, ridden, view)) }]
+  return [{ index, ...(await attemptOf(needs, tool, call, ridden)) }]
 }
 
-function attemptOf(needs: JobNeeds, tool: Tool, call: RideRequest, ridden: RiddenCall, { slices }: RiddenCall['view']) {
-  const { job } = ridden
+function attemptOf(needs: JobNeeds, tool: Tool, call: RideRequest, ridden: RiddenCall) {
+  const { job, view } = ridden
   const attempt = { number: 1, failed: [], failures: 0 }
   // The server knows that the body is about to be entered.
-  const ofCall = { ...job, attempt, link: { ...job.link, begin: async () => undefined }, slices }
+  const ofCall = { ...job, attempt, link: { ...job.link, begin: async () => undefined }, slices: view.slices }
   const input = inputOf(call, ridden)
   return needs.inToolSpan(ofCall, input, () => makeAttempt(needs, tool, input, ofCall))
 }

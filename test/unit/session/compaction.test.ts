@@ -278,7 +278,7 @@ describe('the documents of a compacted conversation', () => {
     expect(textsOf(head ? [head] : [])).toContain('user: [document "first.txt", text, 12 KB]')
   })
 
-  it('of documents with one name, the newest is shown', () => {
+  it('after a compaction, the model sees the newest of several documents with the same name', () => {
     const talk = conversation()
     talk.run('Hello.')
     talk.say('Hello.')
