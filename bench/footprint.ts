@@ -7,9 +7,10 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Pawl } from 'pawl/client'
 import { startStack } from 'pawl/testing'
-import { connectionsOf, cpuMsOf, type Memory, memoryOf } from './proc.ts'
+import { cpuMsOf, memoryOf } from './proc.ts'
 import { quantile } from './statistics.ts'
 import { bundleFloor } from './turn/floor-bundle.ts'
+import { everyPid, look, say, textOf } from './worker/look.ts'
 import { type BenchWorker, startWorker } from './worker/start.ts'
 
 const TASK_QUEUE = 'bench-footprint'
@@ -19,14 +20,6 @@ const SETTLE_MS = 3_000
 const AT_ONCE = 50
 
 const here = (name: string): string => fileURLToPath(new URL(`footprint/${name}`, import.meta.url))
-
-/** One process, measured. */
-interface Look {
-  who: string
-  memory: Memory
-  temporal: number
-  postgres: number
-}
 
 interface Place {
   address: string
@@ -126,36 +119,6 @@ async function printWorker(
     await worker.stop()
   }
 }
-
-function everyPid(worker: BenchWorker): [string, number][] {
-  const { parent, orchestrator, executors } = worker.pids()
-  return [
-    ['parent', parent],
-    ['orchestrator', orchestrator],
-    ...executors.map((pid, index): [string, number] => [`executor ${index + 1}`, pid]),
-  ]
-}
-
-async function look(worker: BenchWorker, { address, databaseUrl }: Place): Promise<Look[]> {
-  const ports = [Number(address.split(':').at(-1)), Number(new URL(databaseUrl).port)]
-  return Promise.all(
-    everyPid(worker).map(async ([who, pid]) => {
-      const [temporal = 0, postgres = 0] = await connectionsOf(pid, ports)
-      return { who, memory: await memoryOf(pid), temporal, postgres }
-    }),
-  )
-}
-
-function say(when: string, looks: readonly Look[]): void {
-  console.log(`\n${when}:`)
-  for (const { who, memory, temporal, postgres } of looks) {
-    console.log(`  ${who.padEnd(14)} ${textOf(memory)}, connections: ${temporal} Temporal, ${postgres} Postgres`)
-  }
-  const sum = (kind: keyof Memory): number => looks.reduce((total, { memory }) => total + memory[kind], 0)
-  console.log(`  ${'together'.padEnd(14)} ${textOf({ pss: sum('pss'), rss: sum('rss') })}`)
-}
-
-const textOf = ({ pss, rss }: Memory): string => `PSS ${pss.toFixed(0)} MB, RSS ${rss.toFixed(0)} MB`
 
 async function openSessions(pawl: Pawl, count: number): Promise<void> {
   let left = count

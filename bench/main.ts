@@ -9,6 +9,7 @@ const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<vo
   'crash-loop': () => import('./crash-loop.ts'),
   throughput: () => import('./throughput.ts'),
   footprint: () => import('./footprint.ts'),
+  ageing: () => import('./ageing.ts'),
   files: () => import('./files.ts'),
   lists: () => import('./lists.ts'),
   store: () => import('./store.ts'),

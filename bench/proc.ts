@@ -42,6 +42,11 @@ export async function cpuMsOf(pid: number): Promise<number> {
   return ((user + system) * 1_000) / TICKS
 }
 
+/** How many descriptors it has open. */
+export async function descriptorsOf(pid: number): Promise<number> {
+  return (await readdir(`/proc/${pid}/fd`)).length
+}
+
 /** How many connections it has to each of these ports. */
 export async function connectionsOf(pid: number, ports: readonly number[]): Promise<number[]> {
   const descriptors = await readdir(`/proc/${pid}/fd`)
