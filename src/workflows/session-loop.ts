@@ -199,8 +199,8 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
 }
 
 async function runCalls(session: Session, run: RunState, calls: readonly CallState[], rides: readonly RideOutcome[] = []): Promise<void> {
-  const { journal, flushing, serving, pacing, alarms, late, waits, inherited } = session
-  const needs = { journal, flushing, serving, pacing, run, alarms, late, waits, inherited }
+  const { journal, flushing, serving, pacing, alarms, late, waits, inherited, heartbeatTimeoutMs } = session
+  const needs = { journal, flushing, serving, pacing, run, alarms, late, waits, inherited, heartbeatTimeoutMs }
   await Promise.all(calls.map((call) => runToolCall(needs, call, rideOf(call, rides)?.result)))
 }
 
