@@ -123,7 +123,7 @@ it('a call whose limit gets no usable key is an error result, and its body does 
 })
 
 describe('a call that waits for a limit', () => {
-  it('a call that waits for a limit says so, can be interrupted, and has had no attempt', { timeout: 60_000 }, async () => {
+  it('a call that waits for a limit is reported as waiting, can be interrupted, and has had no attempt', { timeout: 60_000 }, async () => {
     const { agent, world, doorOf } = waiting
     const [first, second, third] = [sessionOf(agent.name), sessionOf(agent.name), sessionOf(agent.name)]
     const holder = await first.send('acme')
@@ -256,7 +256,7 @@ describe('the store', () => {
     expect(await one('b', false)).toBe(0)
   })
 
-  it('the store keeps nothing of a call whose session was erased while it asked', async () => {
+  it('the store forgets a call whose session was erased while it asked for admission', async () => {
     const { agent, doorOf } = alone
     const session = sessionOf(agent.name)
     doorOf(session.id).open()

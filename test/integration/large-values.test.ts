@@ -252,7 +252,7 @@ describe('while Postgres is down', () => {
     expect(resultsIn(lastRequest(session))[0]?.content === whole(LARGE)).toBe(true)
   })
 
-  it('a worker without a session’s large values says so, waits, and continues by itself when Postgres is back', async () => {
+  it('a worker that cannot read a session’s large values reports that, waits, and continues by itself when Postgres is back', async () => {
     const session = newSession()
     await say(session, `fetch ${LARGE}`)
     await stored(session)

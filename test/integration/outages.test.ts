@@ -15,7 +15,7 @@ const HEARTBEAT_TIMEOUT_MS = 10_000
 const UNREACHABLE = 'postgres://pawl:secret@127.0.0.1:1/x'
 
 describe('a worker', () => {
-  it('a worker whose Postgres is down at startup serves anyway, and says so once', async () => {
+  it('a worker whose Postgres is down at startup reports that once, and serves anyway', async () => {
     const here = await deploy({ stack: { ...inject('stack'), databaseUrl: UNREACHABLE } })
     const log = recorder()
     try {

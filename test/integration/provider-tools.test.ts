@@ -533,7 +533,7 @@ describe('a conversation with blocks of the provider that changes', () => {
     expect(JSON.stringify(blocksSent())).toContain(JSON.stringify(blocks[2]))
   })
 
-  it('activeTools selects tools of the provider, too', async () => {
+  it('activeTools also selects tools of the provider', async () => {
     const session = open('selecting')
     await say(session, 'one')
     await say(session, 'two')

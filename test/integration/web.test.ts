@@ -361,7 +361,7 @@ describe('a tenant', () => {
     await Promise.all([pendingOf(root, theirs.sessionId), pendingOf(root, ours.sessionId)])
   })
 
-  it('a tenant has sessions whose ids, tags and context name it, whatever a request says', async () => {
+  it('a tenant’s sessions have ids, tags and a context that name the tenant, regardless of the request', async () => {
     const context = { tenantId: 'globex', user: 'u1' }
     const { sessionId } = await talk(acme, 'hello', { context, tags: ['vip'], id: `acme:mine-${randomUUID()}` })
     expect((await acme.get(`/v1/sessions/${sessionId}/state`)).body).toMatchObject({

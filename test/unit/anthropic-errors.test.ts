@@ -125,7 +125,7 @@ describe('a lost connection', () => {
 })
 
 describe('anything else', () => {
-  it('anything that was thrown before the answer is retried, whatever it is', () => {
+  it('anything thrown before the answer is retried', () => {
     expect(modelErrorOf(new Error('key service is down'), 'claude', 'request')).toMatchObject({
       code: 'model_call_failed',
       retryable: true,

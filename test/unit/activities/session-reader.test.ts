@@ -98,7 +98,7 @@ describe('the parts to flush', () => {
     expect((await collect(reading().parts(target(watermarkOf(MIDDLE)), START, client))).flat()).toEqual([...OLD, ...MIDDLE])
   })
 
-  it('the parts to flush are bounded in bytes, too', async () => {
+  it('the parts to flush are also bounded in bytes', async () => {
     const large = eventsAfter(START, 30).map((entry) => ({ ...entry, json: entry.json.padEnd(500_000) }))
     const log = { ...emptyLog(), read: () => large }
     const parts = await collect(reading(storeOf(), log).parts(chainOf(NEW).target(watermarkOf(large)), START, {} as Client))

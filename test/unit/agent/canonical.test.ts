@@ -44,7 +44,7 @@ describe('canonical JSON', () => {
     )
   })
 
-  it('canonical JSON represents the same value, and is the same whatever the order of the members', () => {
+  it('canonical JSON represents the same value, and does not depend on the order of the members', () => {
     fc.assert(
       fc.property(anyJson, (value) => {
         const text = canonicalJson(value)

@@ -44,7 +44,7 @@ describe('what was taken back', () => {
     }
   })
 
-  it('doubled text is looked for among thinking, too', () => {
+  it('doubled text is also detected in thinking', () => {
     const thought = (delta: string): UiChunk[] => [
       { type: 'reasoning-start', id: '1.0' },
       { type: 'reasoning-delta', id: '1.0', delta },
@@ -87,7 +87,7 @@ describe('what was taken back', () => {
   })
 })
 
-it('a transport whose page keeps what was taken back says so once, and asks for finished answers from then on', async () => {
+it('a transport whose page keeps retracted text warns once, and asks for finished answers from then on', async () => {
   const warned = vi.spyOn(console, 'warn').mockReturnValue()
   onTestFinished(() => warned.mockRestore())
   const events = [...ATTEMPTS, { type: 'finish' as const }]

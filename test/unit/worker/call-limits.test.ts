@@ -29,7 +29,7 @@ function keeper() {
   return { world, limits, ask }
 }
 
-it('a concurrency counts the calls that the store admitted before it went away, and says so once a minute', async () => {
+it('a concurrency limit counts the calls that the store admitted before it went away, and warns once a minute', async () => {
   const { world, limits, ask } = keeper()
   expect(await ask('a', concurrency)).toBe(0)
   world.isAway = true

@@ -68,7 +68,7 @@ describe('an executor that dies', () => {
     expect(leases.get('a')?.released).toBe(true)
   })
 
-  it('an executor that dies before it began an external body has a report that says so', async () => {
+  it('the report of an executor that dies before it begins an external body says that it had not begun', async () => {
     const { pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a', { once: true })))
@@ -266,7 +266,7 @@ describe('what an executor holds from an earlier orchestrator', () => {
     expect(one.jobs()).toEqual([])
   })
 
-  it('what an executor holds from an earlier orchestrator is answered at once if it has ended meanwhile', async () => {
+  it('a job that an executor holds from an earlier orchestrator is answered at once if it has already ended', async () => {
     const { executor, adopted } = startCrew()
     await executor(1, { holding: [holding('a', { outcome: answered('kept') })] })
     const seen = watched(adopted[0]?.running ?? Promise.resolve(undefined))
