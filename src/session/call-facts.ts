@@ -96,6 +96,13 @@ export interface Resolution {
   output?: Json
 }
 
+/** A call with its resolution. */
+export interface ResolvedCall {
+  resolution: Resolution
+  /** The raw arguments, as hooks may have changed them. */
+  input: Json
+}
+
 export interface ApprovalTerms {
   /** The tool's reason. */
   reason?: string

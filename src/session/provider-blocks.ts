@@ -78,7 +78,7 @@ export function sourceText(source: AnswerSource): string {
 
 const TEXT_CHARS = 2_000
 
-/** What a block says, as text for people and for other models. Empty for a source, which the text beside it repeats. */
+/** What a block says, as text for people and for other models. Empty for a source, which the text alongside it repeats. */
 export function textOfProviderBlock(block: ProviderBlock): string {
   const { part, name, input, sources = [], is_error: isError } = block
   if (part === 'source') return ''

@@ -136,17 +136,17 @@ export function openStore(options: StoreOptions): Store {
     apiKeys: storedKeysOf(database, schema, prepared, reading),
     upkeep: upkeepOf(database, schema, prepared),
     watch: (sessionId, wake, which) => listener.watch(safeKey(sessionId), wake, which),
-    notifyStop: (sessionId) => stops.notifier.ring(safeKey(sessionId), false),
+    notifyStop: (sessionId) => stops.notifier.notify(safeKey(sessionId), false),
     watchStops: (sessionId, wake) => stops.listener.watch(safeKey(sessionId), wake),
     admitCall: (request) => prepared(() => admitCall(database, schema, request)),
     leaveLimits: (sessionId, callId) => prepared(() => leaveLimits(database, schema, { sessionId, callId })),
     async shutGate(key, forMs, by) {
       await prepared(() => shutGate(database, schema, { key, forMs, by }))
-      stops.notifier.ring(GATES, false)
+      stops.notifier.notify(GATES, false)
     },
     async openGate(key, by) {
       const wasShut = await prepared(() => openGate(database, schema, { key, by }))
-      stops.notifier.ring(GATES, false)
+      stops.notifier.notify(GATES, false)
       return wasShut
     },
     probeGate: (key, everyMs) => prepared(() => probeGate(database, schema, { key, everyMs })),

@@ -108,7 +108,7 @@ export function endTurn(tracked: TrackedSession, event: SessionEvent, { contents
     const about = { kind: 'tool', callId, attempt: call.attempts } as const
     spans.push(abandonedSpan(about, { name: `execute_tool ${tool}`, kind: 'internal', startedAt: call.nextAt, attributes }))
   }
-  const said: (string | UserBlock[])[] = turn.takes.flatMap((messageId) => {
+  const inputs: (string | UserBlock[])[] = turn.takes.flatMap((messageId) => {
     const message = messages.get(messageId)
     return message ? [message.content] : []
   })
@@ -124,7 +124,7 @@ export function endTurn(tracked: TrackedSession, event: SessionEvent, { contents
       'pawl.seq': event.seq,
       'pawl.run': open.run,
       'pawl.turn': turn.turn,
-      ...(contents && said.length > 0 && { 'gen_ai.input.messages': inputMessages(said) }),
+      ...(contents && inputs.length > 0 && { 'gen_ai.input.messages': inputMessages(inputs) }),
     },
     ...(event.type === 'error_entered' && { error: { type: event.code, message: event.reason } }),
     links: turn.links,

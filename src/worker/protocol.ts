@@ -127,7 +127,7 @@ export interface HeldJobReport {
   reserved?: Reservation
   tokensSoFar?: number
   /** The model's output so far, if it streams. */
-  said?: AnswerPart
+  streamed?: AnswerPart
   /** The model's answer, if it is complete. */
   answer?: ModelAnswer
   /** Its outcome, if it has ended. */
@@ -156,7 +156,7 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   /** Executions that earlier orchestrators were watching because they make no progress. */
   failing: FailingExecution[]
   /** A secret that only the processes of this worker know. */
-  worker: string
+  workerSecret: string
   /** Pids of the parent's orchestrators that have died. */
   predecessors: number[]
   /** The parent's executors that have died. */

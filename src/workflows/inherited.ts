@@ -3,9 +3,8 @@
 import type { CallModelResult, ExecuteToolResult, PriorAnswer, Succession } from '../calls/activities.ts'
 import type { Continuation, LateResultSignal } from '../session/protocol/protocol.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
-import { recordEnded } from './calls/ended-calls.ts'
+import { placeOf, recordEnded, recorded, recordReports } from './calls/call.ts'
 import type { Journal } from './journal.ts'
-import { recorded, recordReports } from './recorded.ts'
 
 /** The unused answers. Each is used once, in the order in which they arrived. */
 export interface Inheritance {
@@ -137,7 +136,7 @@ function lostCalls(answers: readonly PriorAnswer[], state: SessionState | undefi
 function record(journal: Journal, call: CallState, result: ExecuteToolResult | undefined): void {
   const { current } = journal.state
   if (!current) return
-  const where = { run: current.run, turn: current.turn, callId: call.callId, tool: call.resolution.tool }
+  const where = placeOf(current, call)
   switch (result?.kind) {
     case 'completed': {
       const { attempt, startedAt, worker } = result

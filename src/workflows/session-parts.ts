@@ -14,6 +14,7 @@ import type { Pacing } from './pacing.ts'
 import type { ServingWatch } from './awaiting-worker.ts'
 import type { Stopping } from './stopping.ts'
 import type { BudgetRaise } from '../session/spending/spend.ts'
+import type { RunState } from '../session/state.ts'
 import { defined } from '../session/defined.ts'
 
 /** The next update is carried out before the next run starts (`isHeld`), or waits for a run. */
@@ -55,6 +56,11 @@ export interface Session {
   waiting: Set<WaitingUpdate>
   /** Whether the store has another past for the session's id, so that this session must end. */
   isForeign: boolean
+}
+
+/** What the calls of one turn share: parts of the session, and their run. */
+export type CallNeeds = Pick<Session, 'journal' | 'flushing' | 'serving' | 'pacing' | 'alarms' | 'late' | 'waits' | 'inherited'> & {
+  run: RunState
 }
 
 export function nextStep({ journal, alarms }: Session): SessionStep['do'] {

@@ -35,7 +35,7 @@ import type {
   SessionStart,
   SessionSummary,
   UnpauseAnswer,
-  LiveState,
+  QueriedState,
   UnopenedState,
 } from '../session/protocol/protocol.ts'
 import { requestOf } from '../session/protocol/requests.ts'
@@ -73,7 +73,7 @@ const PAGE_BYTES = 1_000_000
 
 const NOTHING_REPEATED: RepeatedRequests = { signals: [], updates: [] }
 
-const stateQuery = defineQuery<LiveState | UnopenedState>(QUERIES.state)
+const stateQuery = defineQuery<QueriedState | UnopenedState>(QUERIES.state)
 const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery?]>(QUERIES.events)
 const recoverUpdate = defineUpdate<SessionSummary | UnopenedState, [RecoverRequest]>(UPDATES.recover)
 const resumeUpdate = defineUpdate<SessionSummary>(UPDATES.resume)

@@ -20,6 +20,8 @@ import { type HoldUps, watchHoldUps } from './hold-ups.ts'
 import { type StartLabels, startShown } from './temporal-view.ts'
 import type { StartIndexed } from '../../connect/search-attributes.ts'
 import { defined } from '../../session/defined.ts'
+import { jsonBytes } from '../../session/json.ts'
+import { takeTurns, type Turns } from '../../waiting/in-turn.ts'
 
 const FAILED_PRECONDITION = 9
 const NOT_READY_MS = 30_000
@@ -182,4 +184,20 @@ export async function refusable<R>(sessionId: string, update: () => Promise<R>):
 /** The server accepts no updates if the workflow's newest tasks were lost, as happens when a worker is killed. */
 function isNotReady(error: unknown): boolean {
   return isGrpcServiceError(error) ? error.code === FAILED_PRECONDITION : error instanceof ServiceError && isNotReady(error.cause)
+}
+
+/** The server allows ten requests in flight to a session: ten of this size fit. */
+const LARGE_BYTES = 250_000
+
+const turnsOf = new WeakMap<Client, Turns>()
+
+/**
+ * Makes the request at once or, if it is large, after this process's earlier large requests to the session have ended. A workflow task
+ * answers all requests that have arrived in one message, which includes them, and the server accepts at most 4 MB.
+ */
+export async function inTurn<R>(client: Client, sessionId: string, request: unknown, make: () => Promise<R>): Promise<R> {
+  if (jsonBytes(request) <= LARGE_BYTES) return make()
+  const inTheirTurn = turnsOf.get(client) ?? takeTurns()
+  turnsOf.set(client, inTheirTurn)
+  return inTheirTurn(sessionId, make)
 }

@@ -1,7 +1,7 @@
 // Limits of a tool's calls over all workers: asks for admission before the body, and reports when the call no longer runs.
 import type { ExecuteToolInput, ExecuteToolResult } from '../../calls/activities.ts'
 import { TryAgain } from '../../calls/errors.ts'
-import { lostIn } from '../../calls/jobs.ts'
+import { lostIn } from '../../session/attempts.ts'
 import { returnedKey } from '../../agent/keys.ts'
 import type { Tool, ToolLimit } from '../../agent/tool.ts'
 import type { CallLimit } from '../../session/call-limits.ts'

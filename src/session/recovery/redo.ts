@@ -56,8 +56,8 @@ function skipped(place: Place, call: CallState, { by, reason }: Decider): EventB
     events.push({ type: 'approval_decided', ...where, digest, approved: false, ...defined({ by, reason }) })
   }
   if (status === 'awaiting_resolution') {
-    const said = defined({ decidedBy: by, note: reason })
-    events.push({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'skip', ...said })
+    const details = defined({ decidedBy: by, note: reason })
+    events.push({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'skip', ...details })
   }
   const mayHaveBegun = attempt > 0 && status === 'awaiting_approval' && resolution.effect === 'idempotent'
   const why = mayHaveBegun ? `A person decided to skip this call. ${BEGUN_BEFORE}` : WHY_SKIPPED[status]

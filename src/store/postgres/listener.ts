@@ -2,19 +2,22 @@
 import type { Client } from 'pg'
 import { inTime } from '../../waiting/in-time.ts'
 import type { Logger } from '../../agent/tool.ts'
-import { bellOf, bellsIn, liveBellOf, newsBellOf } from './notifier.ts'
+import { topicOf, topicsIn, deltasTopicOf, newsTopicOf } from './notifier.ts'
 
 /**
- * `everything`: all commits of events. `news`: only those with more than the steps of a run (its start, its end, a request to a person).
- * `live`: text that a model is streaming.
+ * What watchers of a session can be notified of. `everything`: all commits of events. `news`: only those with more than the steps of a run
+ * (its start, its end, a request to a person). `deltas`: text that a model is streaming.
  */
-export type WatchedCommits = 'everything' | 'news' | 'live'
+export type NotificationKind = 'everything' | 'news' | 'deltas'
 
-const BELL_OF = { everything: bellOf, news: newsBellOf, live: liveBellOf } satisfies Record<WatchedCommits, (key: string) => string>
+const TOPIC_OF = { everything: topicOf, news: newsTopicOf, deltas: deltasTopicOf } satisfies Record<
+  NotificationKind,
+  (key: string) => string
+>
 
 /** The shared listener. */
 export interface Listener {
-  watch(key: string, wake: () => void, which?: WatchedCommits): () => void
+  watch(key: string, wake: () => void, which?: NotificationKind): () => void
   /** When the last notification for any session arrived, as `performance.now()`. */
   heardAt(): number
   close(): Promise<void>
@@ -22,7 +25,7 @@ export interface Listener {
 
 /** This is not a valid session id. */
 const EVERY_SESSION = '*'
-const EVERY_BELL = bellOf(EVERY_SESSION)
+const EVERY_TOPIC = topicOf(EVERY_SESSION)
 const FIRST_RETRY_MS = 250
 const LAST_RETRY_MS = 30_000
 /** How long the connection of a reader stays open after its last watcher: runs are often watched one after another. */
@@ -48,7 +51,7 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     opened.on('end', () => lost(opened, undefined))
     opened.on('notification', ({ payload = '' }) => {
       heardAt = performance.now()
-      for (const bell of [...bellsIn(payload), EVERY_BELL]) wakeAll(watchers.get(bell) ?? [], logger)
+      for (const topic of [...topicsIn(payload), EVERY_TOPIC]) wakeAll(watchers.get(topic) ?? [], logger)
     })
     const connecting = opened.connect()
     holdProcess(opened, 'unref')
@@ -99,10 +102,10 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
     )
   }
 
-  function unwatch(bell: string, wake: () => void): void {
-    const wakes = watchers.get(bell)
+  function unwatch(topic: string, wake: () => void): void {
+    const wakes = watchers.get(topic)
     wakes?.delete(wake)
-    if (wakes?.size === 0) watchers.delete(bell)
+    if (wakes?.size === 0) watchers.delete(topic)
     if (watchers.size === 0 && !closed && Number.isFinite(lingerMs)) later(() => void disconnect(), lingerMs)
   }
 
@@ -111,15 +114,15 @@ export function listenerOn(channel: string, newClient: () => Client, logger: Log
       if (closed) return () => {}
       // A separate function per watcher, because the same `wake` may be passed twice.
       const own = (): void => wake()
-      const bell = BELL_OF[which](key)
-      const wakes = watchers.get(bell) ?? new Set()
-      watchers.set(bell, wakes.add(own))
+      const topic = TOPIC_OF[which](key)
+      const wakes = watchers.get(topic) ?? new Set()
+      watchers.set(topic, wakes.add(own))
       if (client) clearTimeout(timer)
       else if (watchers.size === 1 && wakes.size === 1) {
         clearTimeout(timer)
         connect()
       }
-      return () => unwatch(bell, own)
+      return () => unwatch(topic, own)
     },
     heardAt: () => heardAt,
     async close() {

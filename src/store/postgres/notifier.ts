@@ -7,7 +7,7 @@ import type { Database } from './database.ts'
 
 export interface Notifier {
   /** Reports that events of the session with this key were committed; `isNews`: they contain more than the steps of a run. */
-  ring(key: string, isNews: boolean): void
+  notify(key: string, isNews: boolean): void
   /** Resolves when pending notifications have been sent or have failed. */
   close(): Promise<void>
 }
@@ -15,49 +15,51 @@ export interface Notifier {
 /** Minimum time between notifications; the first one is sent at once. */
 const BETWEEN_MS = 50
 /** Sessions per notification: Postgres accepts less than 8,000 bytes. */
-const BELLS = 450
+const TOPICS_PER_NOTIFICATION = 450
 const GOODBYE_MS = 1_000
 
-/** A session's hash in a notification. */
-export function bellOf(key: string): string {
+/** The hash that a notification carries for any commit of the session. */
+export function topicOf(key: string): string {
   return shortHash(key)
 }
 
 /** The hash that a notification carries when more than the steps of a run were committed. No key contains a line break. */
-export function newsBellOf(key: string): string {
+export function newsTopicOf(key: string): string {
   return shortHash(`news\n${key}`)
 }
 
 /** The hash that a notification carries when a model has streamed more. */
-export function liveBellOf(key: string): string {
+export function deltasTopicOf(key: string): string {
   return shortHash(`live\n${key}`)
 }
 
 /** Hashes as the payloads of notifications. */
-export function bellsFor(hashes: Iterable<string>): string[] {
+export function payloadsOf(hashes: Iterable<string>): string[] {
   const all = [...hashes]
-  return Array.from({ length: Math.ceil(all.length / BELLS) }, (_, n) => all.slice(n * BELLS, (n + 1) * BELLS).join(' '))
+  return Array.from({ length: Math.ceil(all.length / TOPICS_PER_NOTIFICATION) }, (_, n) =>
+    all.slice(n * TOPICS_PER_NOTIFICATION, (n + 1) * TOPICS_PER_NOTIFICATION).join(' '),
+  )
 }
 
 /** The hashes in a notification. */
-export function bellsIn(payload: string): string[] {
+export function topicsIn(payload: string): string[] {
   return payload.split(' ')
 }
 
 /** A notifier on a channel. Failed notifications are dropped, because watchers also poll. */
 export function notifierOn(database: Pick<Database, 'query'>, channel: string, logger: Logger | undefined): Notifier {
-  const rung = new Set<string>()
+  const due = new Set<string>()
   let sending: Promise<void> | undefined
   let isClosing = false
   /** Ends the pause between two notifications. */
   let hurry = (): void => {}
 
   async function send(): Promise<void> {
-    while (rung.size > 0) {
-      const payloads = bellsFor(rung)
-      rung.clear()
+    while (due.size > 0) {
+      const payloads = payloadsOf(due)
+      due.clear()
       try {
-        for (const payload of payloads) await notify(payload)
+        for (const payload of payloads) await sendOne(payload)
       } catch (err) {
         logger?.debug({ err }, 'a notification could not be sent; watchers poll')
       }
@@ -77,14 +79,14 @@ export function notifierOn(database: Pick<Database, 'query'>, channel: string, l
   }
 
   /** A lost notification does no harm, so the commit need not wait for the disk while it holds the lock. */
-  async function notify(payload: string): Promise<void> {
+  async function sendOne(payload: string): Promise<void> {
     await database.query(`select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`, [channel, payload])
   }
 
   return {
-    ring(key, isNews) {
-      rung.add(bellOf(key))
-      if (isNews) rung.add(newsBellOf(key))
+    notify(key, isNews) {
+      due.add(topicOf(key))
+      if (isNews) due.add(newsTopicOf(key))
       sending ??= send()
     },
     async close() {

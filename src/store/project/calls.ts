@@ -134,7 +134,7 @@ function issue(record: ToolCallRecord, event: EventOf<'tool_issued'>): void {
   setStatus(record, 'issued')
 }
 
-/** The model's own arguments, beside those that the call is executed with. */
+/** The model's own arguments, alongside those that the call is executed with. */
 function noteOwnArguments(record: ToolCallRecord, call: Pick<TurnCall, 'asked' | 'isChanged'> | undefined): void {
   if (call?.isChanged) record.model_input = sanitiser().json(call.asked)
 }

@@ -2,7 +2,7 @@
 import { CALL_ENDS, type DeltaPart, type DeltaStream } from '../../session/watching/deltas.ts'
 import { numberIn } from '../postgres/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
-import { bellsFor, liveBellOf } from '../postgres/notifier.ts'
+import { payloadsOf, deltasTopicOf } from '../postgres/notifier.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 
@@ -38,7 +38,7 @@ export async function saveDeltas(database: Queryable, schema: PostgresSchema, pa
       parts.map(({ turn }) => turn),
       parts.map(({ pieces }) => JSON.stringify(pieces)),
       schema.channel,
-      bellsFor(new Set(parts.map(({ sessionId }) => liveBellOf(safeKey(sessionId))))),
+      payloadsOf(new Set(parts.map(({ sessionId }) => deltasTopicOf(safeKey(sessionId))))),
     ],
   )
 }

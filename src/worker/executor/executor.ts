@@ -4,9 +4,8 @@ import { hostname } from 'node:os'
 import type { Agent } from '../../agent/agent.ts'
 import type { AnyServices, Logger } from '../../agent/tool.ts'
 import { AttemptLost } from '../../calls/errors.ts'
-import { carryOut } from '../../jobs/index.ts'
 import { largeValues } from '../../jobs/large-values.ts'
-import type { JobNeeds } from '../../jobs/needs.ts'
+import type { JobNeeds, Job } from '../../jobs/needs.ts'
 import { QUICK_TOOLS } from '../../jobs/quick-tools.ts'
 import { sessionViews } from '../../jobs/session-views.ts'
 import { defined } from '../../session/defined.ts'
@@ -14,11 +13,17 @@ import type { Channel } from '../channel.ts'
 import type { BodyWatch } from '../parent-watch.ts'
 import type { FromExecutor, ToExecutor } from '../protocol.ts'
 import { quickCalls } from '../quick-calls.ts'
-import { answerStreams } from './answer-stream.ts'
-import type { ActiveSpans } from './active-spans.ts'
 import { orchestratorLine } from './line.ts'
+import type { ActiveSpans } from './active-spans.ts'
 import { type HeldJob, holdingsOf, keepMsOf, linkTo } from './held-job.ts'
 import { logThrown, outcomeOf } from './outcome.ts'
+import { callModel } from '../../jobs/model-call/call-model.ts'
+import { compact } from '../../jobs/model-call/compact.ts'
+import type { JobInput, JobKind, JobResult } from '../../calls/jobs.ts'
+import { endHooks } from '../../jobs/end-hooks.ts'
+import { executeTool } from '../../jobs/tool-call/execute-tool.ts'
+import { checkAnswer, resolveTool } from '../../jobs/tool-call/outside.ts'
+import { verifyTool } from '../../jobs/tool-call/verify-tool.ts'
 
 const ALIVE_EVERY_MS = 1_000
 
@@ -65,7 +70,6 @@ export function startExecutor({
     },
     logger,
   )
-  const streamOf = answerStreams((parts) => line.post({ type: 'deltas', parts }))
   let shut: ReadonlySet<string> = new Set()
   const byName = new Map(agents.map((agent) => [agent.name, agent]))
   const needs: JobNeeds = {
@@ -150,7 +154,7 @@ export function startExecutor({
               sessionId: order.ticket.sessionId,
               executionId: order.ticket.executionId,
               attempt: order.attempt,
-              link: linkTo(job, one, { line, bodies, streamOf }),
+              link: linkTo(job, one, line, bodies),
               ...defined({ along, heldBack }),
               ...(order.answer && { answer: order.answer }),
             },
@@ -159,7 +163,7 @@ export function startExecutor({
         ),
     )
     bodies?.left(job)
-    one.said?.end()
+    one.output?.end()
     one.outcome = outcome
     one.keepMs = keepMsOf(one)
     line.post({ type: 'done', job, outcome })
@@ -183,4 +187,14 @@ export function startExecutor({
 function nameOf(model: Agent['model']): string[] {
   if (typeof model === 'function') return []
   return [typeof model === 'string' ? model : model.name]
+}
+
+/** The jobs of an executor, by kind. */
+type CarryOut<K extends JobKind> = (needs: JobNeeds, job: Job, input: JobInput<K>) => Promise<JobResult<K>>
+
+const JOBS: { [K in JobKind]: CarryOut<K> } = { callModel, compact, executeTool, verifyTool, resolveTool, checkAnswer, endHooks }
+
+/** Carries out a job. @throws TryAgain, and errors of user code that must fail the activity. */
+function carryOut<K extends JobKind>(kind: K, needs: JobNeeds, job: Job, input: JobInput<K>): Promise<JobResult<K>> {
+  return JOBS[kind](needs, job, input)
 }

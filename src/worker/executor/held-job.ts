@@ -11,8 +11,7 @@ import { confirmedJustNow } from '../confirmed-just-now.ts'
 import type { BodyWatch } from '../parent-watch.ts'
 import type { HeldJobReport } from '../protocol.ts'
 import { steadyNow } from '../steady-clock.ts'
-import type { DeltaSender } from './answer-stream.ts'
-import type { OrchestratorLine } from './line.ts'
+import type { DeltaSender, OrchestratorLine } from './line.ts'
 
 /**
  * How long a result is kept for another orchestrator, because the current one may die before the server has the result. Normally, passing
@@ -31,7 +30,8 @@ export interface HeldJob {
   reserved?: Reservation
   tokensSoFar?: number
   answer?: ModelAnswer
-  said?: DeltaSender
+  /** The output of its model, if it streams. */
+  output?: DeltaSender
   outcome?: JobOutcome
   /** For how many more milliseconds the outcome is kept. They count down only while an orchestrator is connected. */
   keepMs: number
@@ -44,25 +44,19 @@ const isOnce = ({ order, riding }: Pick<HeldJob, 'order' | 'riding'>): boolean =
 
 /** What the executor tells a new orchestrator about its jobs. */
 export function holdingsOf(held: ReadonlyMap<string, HeldJob>): HeldJobReport[] {
-  return [...held].map(([job, { order, begun, entered, progress, riding, reserved, tokensSoFar, said, answer, outcome }]) => ({
+  return [...held].map(([job, { order, begun, entered, progress, riding, reserved, tokensSoFar, output, answer, outcome }]) => ({
     job,
     order,
     begun,
     ...(entered && { entered: { agoMs: steadyNow() - entered.at, timeoutMs: entered.timeoutMs } }),
     ...defined({ progress, riding, reserved, tokensSoFar, answer }),
-    ...(said && !outcome && { said: said.soFar() }),
+    ...(output && !outcome && { streamed: output.soFar() }),
     ...(outcome && { outcome }),
   }))
 }
 
-interface LinkNeeds {
-  line: OrchestratorLine
-  bodies: BodyWatch | undefined
-  streamOf(job: string): DeltaSender
-}
-
 /** The link of a job to the orchestrator. Its reports are kept in `one` for the next orchestrator. */
-export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: LinkNeeds): JobLink {
+export function linkTo(job: string, one: HeldJob, line: OrchestratorLine, bodies: BodyWatch | undefined): JobLink {
   const link: JobLink = {
     signal: one.stop.signal,
     async begin() {
@@ -109,11 +103,11 @@ export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: Li
     asked: (timed) => line.post({ type: 'asked', job, timed }),
     reportTokens: reporterOfTokens(job, one, line),
     delta(piece) {
-      one.said ??= streamOf(job)
-      one.said.add(piece)
+      one.output ??= line.stream(job)
+      one.output.add(piece)
     },
     answered(answer) {
-      one.said?.end()
+      one.output?.end()
       one.answer = answer
       line.post({ type: 'answered', job, answer })
     },

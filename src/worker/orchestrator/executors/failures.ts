@@ -20,8 +20,8 @@ export async function failureOf(outcome: Exclude<JobOutcome, { kind: 'answered' 
   }
   // If the failed attempt cannot be recorded, it counts as a death, which is stricter, never laxer.
   if (outcome.failed) await lease.record({ failed: [...lease.report.failed, outcome.failed] }).catch(() => undefined)
-  const said = outcome.failed ? { message: THREW, details: [{ message } satisfies ThrownDetails] } : { message }
-  return ApplicationFailure.create({ type, ...said, nonRetryable: false, nextRetryDelay: outcome.afterMs })
+  const text = outcome.failed ? { message: THREW, details: [{ message } satisfies ThrownDetails] } : { message }
+  return ApplicationFailure.create({ type, ...text, nonRetryable: false, nextRetryDelay: outcome.afterMs })
 }
 
 /** A failure of an activity whose details alone contain what was thrown. */
