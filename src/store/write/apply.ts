@@ -12,7 +12,7 @@ import { createSession, type LockedSession, lockSession, type WriterIdentity } f
 import { applyMove, archiveCheckpoints } from './moves.ts'
 import { type CheckpointFailure, checkpointErrorRow, lateCheckpointRow } from '../project/errors.ts'
 import { newProjection, skipEvents, project, preload, segmentsOf } from '../project/projections.ts'
-import type { Notifier } from '../postgres/notifier.ts'
+import type { Notifier } from '../postgres/notifications.ts'
 import { eventsToPreload } from './preloading.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import { writeSegment } from './segment.ts'

@@ -1,9 +1,8 @@
 // A tool call, as the parts of the workflow pass it around, and how what became of it is recorded.
 import type { ToolCallInput, RecordedResult } from '../../calls/activities.ts'
-import type { Resolution, ResolvedCall } from '../../session/call-facts.ts'
+import { type Resolution, type ResolvedCall, OVERDUE_GRACE_MS } from '../../session/call-facts.ts'
 import { toolCallInput } from '../../session/tool-call-input.ts'
 import type { RunState, CallState } from '../../session/state.ts'
-import { OVERDUE_GRACE_MS } from '../../session/overdue.ts'
 import type { Journal } from '../journal.ts'
 import type { CustomEvent } from '../../session/hooks/custom-events.ts'
 import type { EventOf } from '../../session/events.ts'

@@ -1,6 +1,6 @@
 // What is sent to watchers, and how often.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { topicOf, newsTopicOf, topicsIn, notifierOn } from '../../../src/store/postgres/notifier.ts'
+import { topicOf, newsTopicOf, topicsIn, notifierOn } from '../../../src/store/postgres/notifications.ts'
 import { schemaOf } from '../../../src/store/postgres/schema.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
