@@ -199,8 +199,7 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
 }
 
 async function runCalls(session: Session, run: RunState, calls: readonly CallState[], rides?: Rides): Promise<void> {
-  const { journal, flushing, serving, pacing, alarms, late, waits, inherited } = session
-  const needs = { journal, flushing, serving, pacing, run, alarms, late, waits, inherited }
+  const needs = { ...session, run }
   await Promise.all(calls.map((call) => runToolCall(needs, call, rides?.get(call.index))))
 }
 

@@ -44,6 +44,8 @@ export interface Session {
   late: LateResults
   waits: CallWaits
   pacing: Pacing
+  /** How long after its last heartbeat an attempt counts as lost. */
+  heartbeatTimeoutMs: number
   previous: string | undefined
   inherited: Inheritance
   /** Set by the signal `close`, or by cancelling the workflow. */
@@ -59,7 +61,10 @@ export interface Session {
 }
 
 /** What the calls of one turn share: parts of the session, and their run. */
-export type CallNeeds = Pick<Session, 'journal' | 'flushing' | 'serving' | 'pacing' | 'alarms' | 'late' | 'waits' | 'inherited'> & {
+export type CallNeeds = Pick<
+  Session,
+  'journal' | 'flushing' | 'serving' | 'pacing' | 'alarms' | 'late' | 'waits' | 'inherited' | 'heartbeatTimeoutMs'
+> & {
   run: RunState
 }
 
