@@ -101,6 +101,7 @@ async function manyEvents(worker: BenchWorker, pawl: Pawl, place: Place, events:
 }
 
 async function manyMessages(worker: BenchWorker, pawl: Pawl, place: Place, messages: number): Promise<void> {
+  if (messages === 0) return
   const session = pawl.session(undefined, { agent: AGENT, context: { turns: 0 } })
   for (let done = 0; done < messages; ) {
     const ms: number[] = []
