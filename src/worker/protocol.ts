@@ -83,7 +83,7 @@ export type Ask =
   | { ask: 'entries'; target: ReadTarget; from: Watermark }
   | ({ ask: 'put_value'; sessionId: string; ref: BlobRef; json: Uint8Array } & ValueSource)
   /** How long must this call wait for a provider whose gate is closed? The answer is in milliseconds. */
-  | { ask: 'place_at_gate'; key: string; call: string }
+  | { ask: 'gate_slot'; key: string; call: string }
   | { ask: 'get_values'; sessionId: string; refs: readonly BlobRef[] }
   | { ask: 'get_piece'; sessionId: string; sha256: string; from: number }
   /** Do the limits of its tool admit the call? The answer is the number of milliseconds after which to ask again. */
@@ -101,7 +101,7 @@ export interface Answers {
   reserve: true
   entries: LogEntry[]
   put_value: boolean
-  place_at_gate: GateSlot
+  gate_slot: GateSlot
   admit: number
   leave_limits: true
   get_values: Map<string, string>

@@ -3,7 +3,7 @@
 import type { CallModelResult, ExecuteToolResult, PriorAnswer, Succession } from '../calls/activities.ts'
 import type { Continuation, LateResultSignal } from '../session/protocol/protocol.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
-import { placeOf, recordEnded, recorded, recordReports } from './calls/call.ts'
+import { recordEnded, recorded, recordReports, whereIn } from './calls/call.ts'
 import type { Journal } from './journal.ts'
 
 /** The unused answers. Each is used once, in the order in which they arrived. */
@@ -60,15 +60,15 @@ function inheriting(unused: readonly PriorAnswer[]): Inheritance {
   }
 
   const takeCall = (callId: string) => take('call', (one) => one.callId === callId)
-  const placeOf = (callId: string): number => left.findIndex((one) => one.of === 'call' && one.callId === callId)
+  const indexOf = (callId: string): number => left.findIndex((one) => one.of === 'call' && one.callId === callId)
 
   return {
     isLost(callId) {
-      const one = left[placeOf(callId)]
+      const one = left[indexOf(callId)]
       return one?.of === 'call' && one.result === undefined
     },
     complete({ callId, ...result }) {
-      const at = placeOf(callId)
+      const at = indexOf(callId)
       const one = left[at]
       if (one?.of === 'call') left[at] = { ...one, result: { kind: 'completed', ...result } }
     },
@@ -136,7 +136,7 @@ function lostCalls(answers: readonly PriorAnswer[], state: SessionState | undefi
 function record(journal: Journal, call: CallState, result: ExecuteToolResult | undefined): void {
   const { current } = journal.state
   if (!current) return
-  const where = placeOf(current, call)
+  const where = whereIn(current, call)
   switch (result?.kind) {
     case 'completed': {
       const { attempt, startedAt, worker } = result

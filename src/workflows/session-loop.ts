@@ -114,8 +114,8 @@ function isPauseDue({ catchesUp }: Session): boolean {
 
 /** Whether a rollback, a fork, or another update that came before the queued messages must finish before the next run starts. */
 function mayNotStart(session: Session, step: 'start_run' | 'end_hooks'): boolean {
-  const { holds, catchesUp } = session
-  if (holds > 0 || catchesUp?.isHeld) return true
+  const { runHolds, catchesUp } = session
+  if (runHolds > 0 || catchesUp?.isHeld) return true
   if (catchesUp?.isHeld === false && catchesUp.isBeforeRuns && catchesUp.comesFirst?.()) return true
   // The session may have to end the hooks before it can carry out an update that waits.
   return (catchesUp !== undefined || step === 'start_run') && !mayTakeAny(session)

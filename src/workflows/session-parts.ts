@@ -51,7 +51,7 @@ export interface Session {
   /** Set by the signal `close`, or by cancelling the workflow. */
   closing: { wanted: Closing | undefined }
   /** How many rollbacks and forks in progress keep new runs from starting. */
-  holds: number
+  runHolds: number
   /** Set while the session carries out updates that earlier executions passed on. */
   catchesUp: CatchingUp | undefined
   /** Updates that wait to be carried out: no run takes a message that came after one of them. */
@@ -150,18 +150,18 @@ export function endRun({ stopping, flushing }: Session): void {
 }
 
 /** Waits until nothing is held. Several may wait, and the first one to continue may hold again. */
-export async function untilReleased(session: Session): Promise<void> {
-  while (session.holds > 0) await condition(() => session.holds === 0)
+export async function untilRunsReleased(session: Session): Promise<void> {
+  while (session.runHolds > 0) await condition(() => session.runHolds === 0)
 }
 
 /** Keeps new runs from starting during `work`. One at a time, because what one of them finds in the past, another would remove. */
-export async function held<T>(session: Session, work: () => Promise<T>): Promise<T> {
-  if (session.holds > 0) await untilReleased(session)
-  session.holds += 1
+export async function withRunsHeld<T>(session: Session, work: () => Promise<T>): Promise<T> {
+  if (session.runHolds > 0) await untilRunsReleased(session)
+  session.runHolds += 1
   try {
     return await work()
   } finally {
-    session.holds -= 1
+    session.runHolds -= 1
   }
 }
 

@@ -52,7 +52,7 @@ import { type OpenedSession, openSession, reopenSession } from './opening/open.t
 import { opened, ready } from './opening/when-open.ts'
 import { startOpening } from './opening/loading.ts'
 import { startPacing } from './pacing.ts'
-import { hasCaughtUp, hasRunInProgress, type Session, stopDetails, untilReleased } from './session-parts.ts'
+import { hasCaughtUp, hasRunInProgress, type Session, stopDetails, untilRunsReleased } from './session-parts.ts'
 import { answer, approve, checkAnswerRequest, checkDecision, checkResolveRequest, deny, resolve } from './calls/approvals.ts'
 import { carryOutOnce, type UpdateAction, carryOutPassedOn, requestsFinished, type Updates } from './requests/passed-on.ts'
 import { pause, unpause } from './requests/pausing.ts'
@@ -296,7 +296,7 @@ function sessionOf(
     previous,
     inherited,
     heartbeatTimeoutMs: start.settings?.heartbeatTimeoutMs ?? HEARTBEAT_TIMEOUT_MS,
-    holds: 0,
+    runHolds: 0,
     catchesUp: undefined,
     waiting: new Set(),
     isForeign: false,
@@ -306,7 +306,7 @@ function sessionOf(
 
 async function recoverSession(execution: CurrentExecution, open: Session, request: RecoverRequest): Promise<SessionSummary> {
   // A rollback that has seen the run end must not find it in progress again.
-  if (open.holds > 0) await untilReleased(open)
+  if (open.runHolds > 0) await untilRunsReleased(open)
   checkIsInError(open.journal.state)
   const before = open.journal.watermark().seq
   try {
@@ -328,7 +328,7 @@ async function recoverRun(execution: CurrentExecution, open: Session, request: R
 
 async function raiseLimits(open: Session, request: RaiseRequest): Promise<RaiseAnswer> {
   // A recovery, which this update may start, must also wait for rollbacks.
-  if (open.holds > 0) await untilReleased(open)
+  if (open.runHolds > 0) await untilRunsReleased(open)
   return raise(open, request)
 }
 

@@ -13,7 +13,7 @@ import { failedAttempt } from '../attempt.ts'
 import { GateDelay, ModelFailure } from './ask-model.ts'
 import { NotAfforded } from './call-budget.ts'
 import { shortHash } from '../../session/digest.ts'
-import { placeOf } from '../stack.ts'
+import { thrownAt } from '../stack.ts'
 
 /** What `afterFailure` needs to know besides the error. */
 export interface FailureContext {
@@ -139,7 +139,7 @@ const INSTALLED_AT = /^.*?(?=[^\\/]+[\\/][^\\/]+$)/
  */
 export function unexpectedDigest(error: unknown): string {
   const { name, code, message } = partsOf(error)
-  const where = placeOf(error)?.replace(INSTALLED_AT, '') ?? message.replace(/[0-9a-f]*\d[0-9a-f]*/gi, '#')
+  const where = thrownAt(error)?.replace(INSTALLED_AT, '') ?? message.replace(/[0-9a-f]*\d[0-9a-f]*/gi, '#')
   return shortHash(`${name}\n${code}\n${where}`)
 }
 

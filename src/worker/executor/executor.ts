@@ -13,7 +13,7 @@ import type { Channel } from '../channel.ts'
 import type { BodyWatch } from '../parent-watch.ts'
 import type { FromExecutor, ToExecutor } from '../protocol.ts'
 import { quickCalls } from '../quick-calls.ts'
-import { orchestratorLine } from './line.ts'
+import { startUplink } from './uplink.ts'
 import type { ActiveSpans } from './active-spans.ts'
 import { type HeldJob, holdingsOf, keepMsOf, linkTo } from './held-job.ts'
 import { logThrown, outcomeOf } from './outcome.ts'
@@ -58,15 +58,15 @@ export function startExecutor({
   spans = (_, work) => work(),
 }: ExecutorOptions): RunningExecutor {
   const held = new Map<string, HeldJob>()
-  const line = orchestratorLine()
+  const uplink = startUplink()
   const worker = `${hostname()}:${process.pid}`
   const models = new Map(agents.flatMap(({ name, model }) => nameOf(model).map((known) => [name, known])))
   const hasSlices = agents.some(({ slices }) => slices.length > 0)
   const values = largeValues(
     {
-      put: (sessionId, ref, json, from) => line.ask({ ask: 'put_value', sessionId, ref, json, ...from }),
-      get: (sessionId, refs) => line.ask({ ask: 'get_values', sessionId, refs }),
-      piece: (sessionId, sha256, from) => line.ask({ ask: 'get_piece', sessionId, sha256, from }),
+      put: (sessionId, ref, json, from) => uplink.ask({ ask: 'put_value', sessionId, ref, json, ...from }),
+      get: (sessionId, refs) => uplink.ask({ ask: 'get_values', sessionId, refs }),
+      piece: (sessionId, sha256, from) => uplink.ask({ ask: 'get_piece', sessionId, sha256, from }),
     },
     logger,
   )
@@ -76,20 +76,20 @@ export function startExecutor({
     agents: byName,
     services,
     views: sessionViews({
-      read: (target, from) => line.ask({ ask: 'entries', target, from }),
+      read: (target, from) => uplink.ask({ ask: 'entries', target, from }),
       values,
       slicesOf: (agent) => byName.get(agent)?.slices ?? [],
       hasHooks: (agent) => (byName.get(agent)?.hooks.length ?? 0) > 0,
-      onSnapshots: (sessionId, snapshots) => line.post({ type: 'snapshots', sessionId, snapshots }),
+      onSnapshots: (sessionId, snapshots) => uplink.post({ type: 'snapshots', sessionId, snapshots }),
       logger,
     }),
     values,
-    earlierKeys: (sessionId, key) => line.ask({ ask: 'earlier_key', sessionId, key }),
+    earlierKeys: (sessionId, key) => uplink.ask({ ask: 'earlier_key', sessionId, key }),
     gates: {
       isShut: (key) => shut.has(key),
-      placeOf: (key, call) => line.ask({ ask: 'place_at_gate', key, call }),
-      refused: (key, forMs, isHeader) => line.post({ type: 'refused', key, forMs, isHeader }),
-      accepted: (key) => line.post({ type: 'accepted_at_gate', key }),
+      slotFor: (key, call) => uplink.ask({ ask: 'gate_slot', key, call }),
+      refused: (key, forMs, isHeader) => uplink.post({ type: 'refused', key, forMs, isHeader }),
+      accepted: (key) => uplink.post({ type: 'accepted_at_gate', key }),
     },
     quickTools: QUICK_TOOLS[quickCalls()](),
     inToolSpan: ({ sessionId, attempt }, input, work) => spans({ kind: 'executeTool', input, attempt, ticket: { sessionId } }, work),
@@ -103,7 +103,7 @@ export function startExecutor({
 
   setInterval(() => {
     if (!connected) return
-    line.post({ type: 'alive' })
+    uplink.post({ type: 'alive' })
     if (!isServed) return
     for (const [job, one] of held) if (one.outcome && (one.keepMs -= ALIVE_EVERY_MS) <= 0) held.delete(job)
   }, ALIVE_EVERY_MS).unref()
@@ -126,7 +126,7 @@ export function startExecutor({
       case 'checkpoint':
         return void catchUp(message.target)
       default:
-        line.receive(message)
+        uplink.receive(message)
     }
   }
 
@@ -142,7 +142,7 @@ export function startExecutor({
   async function run({ job, order, along, heldBack }: ToExecutor & { type: 'job' }): Promise<void> {
     const one: HeldJob = { order, stop: new AbortController(), begun: false, keepMs: keepMsOf({ order }) }
     held.set(job, one)
-    line.post({ type: 'accepted', job })
+    uplink.post({ type: 'accepted', job })
     const outcome = await outcomeOf(
       (error) => logThrown(logger, order, one.stop.signal, error),
       () =>
@@ -154,7 +154,7 @@ export function startExecutor({
               sessionId: order.ticket.sessionId,
               executionId: order.ticket.executionId,
               attempt: order.attempt,
-              link: linkTo(job, one, line, bodies),
+              link: linkTo(job, one, uplink, bodies),
               ...defined({ along, heldBack }),
               ...(order.answer && { answer: order.answer }),
             },
@@ -166,7 +166,7 @@ export function startExecutor({
     one.output?.end()
     one.outcome = outcome
     one.keepMs = keepMsOf(one)
-    line.post({ type: 'done', job, outcome })
+    uplink.post({ type: 'done', job, outcome })
     if (!ownProcess) held.delete(job)
   }
 
@@ -178,7 +178,7 @@ export function startExecutor({
       isServed = false
       // The `hello` reports all outcomes again, so their countdown restarts with the new orchestrator.
       for (const one of held.values()) one.keepMs = keepMsOf(one)
-      line.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, models, hasSlices, holding: holdingsOf(held) })
+      uplink.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, models, hasSlices, holding: holdingsOf(held) })
     },
   }
 }

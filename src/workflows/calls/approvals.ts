@@ -11,7 +11,7 @@ import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { patched } from '@temporalio/workflow'
 import { answerIn, whyLost } from '../lost-activity.ts'
 import { checkAnswer, resolveTool } from '../scheduling.ts'
-import { inputOf, placeOf, recorded } from './call.ts'
+import { inputOf, whereIn, recorded } from './call.ts'
 import { recordHooks } from '../hooks.ts'
 import { eventsOf } from '../journal.ts'
 import { failRun, refuse, type Session, textOf } from '../session-parts.ts'
@@ -30,7 +30,7 @@ export function askFor({ journal, flushing }: Session, asked: readonly { call: C
   if (!run) return
   for (const { call, for: need } of asked) {
     const { resolution, input = null, status } = call
-    const where = placeOf(run, call)
+    const where = whereIn(run, call)
     if (status === 'requested') issue(journal, { ...where, input, resolution })
     if (need === 'approval' && resolution.approval) {
       const { expiresMs, onExpiry } = resolution.approval
@@ -53,7 +53,7 @@ export function expire(session: Session, call: CallState): void {
   const { journal } = session
   const run = journal.state.current
   if (!run) return
-  const where = placeOf(run, call)
+  const where = whereIn(run, call)
   if (call.status === 'awaiting_answer') {
     const message = 'The call was not answered in time.'
     journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'answer_timeout', message })
@@ -108,7 +108,7 @@ export async function approve(session: Session, request: ApproveRequest): Promis
   if (changed && input !== undefined) applyHooks(session, { run, call }, changed, input)
   journal.append({
     type: 'approval_decided',
-    ...placeOf(run, call),
+    ...whereIn(run, call),
     digest,
     approved: true,
     ...byAndNote(request),
@@ -132,7 +132,7 @@ function applyHooks(
   const ownDigest = call.resolution.ownDigest ?? call.resolution.inputDigest
   const { approval = call.resolution.approval } = resolution
   const newResolution = { ...resolution, ownDigest, ...defined({ approval }) }
-  issue(journal, { ...placeOf(run, call), input, resolution: newResolution }, newResolution)
+  issue(journal, { ...whereIn(run, call), input, resolution: newResolution }, newResolution)
   refuse(
     'changed_by_hook',
     `A hook has changed these arguments, and approval of ${call.callId} is requested again. Read them, then decide.`,
@@ -145,7 +145,7 @@ export function deny(session: Session, request: DenyRequest): void {
   const { journal } = session
   const { callId, digest } = request
   const { run, call } = callOf(session, callId)
-  const where = placeOf(run, call)
+  const where = whereIn(run, call)
   const why = textOf(request, 'reason')
   journal.append({ type: 'approval_decided', ...where, digest, approved: false, ...byAndNote(request), ...why })
   const begun = begunBefore(call)
@@ -221,7 +221,7 @@ function recordReportedOutcome(session: Session, request: ResolveRequest): void 
   const unknown = unknownOf(journal.state, callId)
   if (!unknown) return
   const waits = journal.state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution') ?? false
-  const where = placeOf(unknown, { ...unknown, callId })
+  const where = whereIn(unknown, { ...unknown, callId })
   const by = decidedBy(request)
   if (resolution === 'skip') {
     journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'skip', ...by })
@@ -247,16 +247,16 @@ export async function answer(session: Session, request: AnswerRequest): Promise<
   const { callId, result } = request
   const open = callOf(session, callId)
   // The check omits the arguments, because the two together could exceed the size limit of an input.
-  const call = { ...placeOf(open.run, open.call), input: null, resolution: open.call.resolution }
+  const call = { ...whereIn(open.run, open.call), input: null, resolution: open.call.resolution }
   const checked = await asking(() =>
     pacing.schedule({ ...inputOf({ journal, run: open.run }, call), ...eventsOf(journal), result }, checkAnswer),
   )
   if (checked.kind === 'not_served') refuse('agent_not_served', `No worker currently serves the tool "${call.tool}". Try again.`)
   if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not match the tool's output schema. ${checked.message}`)
   checkAnswerRequest(session, request)
-  journal.append({ type: 'answer_received', ...placeOf(open.run, open.call), ...textOf(request, 'by') })
+  journal.append({ type: 'answer_received', ...whereIn(open.run, open.call), ...textOf(request, 'by') })
   if (checked.kind === 'fits') {
-    journal.append({ type: 'tool_completed', ...placeOf(open.run, open.call), attempt: 1, ...recorded(checked) })
+    journal.append({ type: 'tool_completed', ...whereIn(open.run, open.call), attempt: 1, ...recorded(checked) })
   }
   session.flushing.nudge()
 }

@@ -23,7 +23,7 @@ export function whereOf({ run, turn, callId, tool }: WorkflowCall) {
 }
 
 /** The same for a call of the run's turn, as the session's state has it. */
-export function placeOf({ run, turn }: Pick<RunState, 'run' | 'turn'>, { callId, resolution }: Pick<CallState, 'callId' | 'resolution'>) {
+export function whereIn({ run, turn }: Pick<RunState, 'run' | 'turn'>, { callId, resolution }: Pick<CallState, 'callId' | 'resolution'>) {
   return { run, turn, callId, tool: resolution.tool }
 }
 
@@ -45,7 +45,7 @@ const WORKFLOW_ENDED = 'The workflow ended while this call was running'
 /** Ends a call whose workflow ended while it was in progress: the outcome of an `external` one is unknown, and the model is told that any other may have taken effect. */
 export function recordEnded(journal: Journal, run: RunState, call: CallState): void {
   const { resolution, attempts = 0 } = call
-  const about = { ...placeOf(run, call), attempt: attempts + 1 }
+  const about = { ...whereIn(run, call), attempt: attempts + 1 }
   if (resolution.effect === 'external') {
     journal.append({ type: 'tool_unknown', ...about, message: `${WORKFLOW_ENDED}.`, aliveForMs: mayRunForMs(resolution) })
   } else {
@@ -61,12 +61,12 @@ export function recorded(result: RecordedResult): RecordedResult {
   }
 }
 
-type Place = Pick<EventOf<'emitted'>, 'run' | 'turn' | 'callId' | 'tool' | 'on' | 'hook'>
+type ReportOrigin = Pick<EventOf<'emitted'>, 'run' | 'turn' | 'callId' | 'tool' | 'on' | 'hook'>
 
 /** Records what an attempt or a hook reported through `ctx.emit` and `ctx.spend`. */
 export function recordReports(
   journal: Journal,
-  where: Place,
+  where: ReportOrigin,
   { attempt, emitted = [], spent = [] }: { attempt: number; emitted?: CustomEvent[]; spent?: SpendNote[] },
 ): void {
   for (const { name, data } of emitted) journal.append({ type: 'emitted', ...where, attempt, name, ...defined({ data }) })

@@ -12,7 +12,7 @@ import { answerIn, interruptedWhile, RideLost, whyLost } from '../lost-activity.
 import { summaryOf, toolCalls } from '../scheduling.ts'
 import { answerBuiltIn } from './built-in-call.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
-import { inputOf, placeOf, whereOf, type WorkflowCall, mayRunForMs, recorded, recordReports } from './call.ts'
+import { inputOf, whereIn, whereOf, type WorkflowCall, mayRunForMs, recorded, recordReports } from './call.ts'
 import type { CallNeeds } from '../session-parts.ts'
 import { flushBeforeBackoff } from '../flushing.ts'
 import { eventsOf, type Journal } from '../journal.ts'
@@ -29,7 +29,7 @@ const UNSEEN: readonly string[] = ['HeartbeatTimeout', 'Timeout', 'EndedBefore']
 export async function runToolCall(needs: CallNeeds, requested: CallState, ridden?: ExecuteToolResult | RideLost): Promise<void> {
   const { journal, run } = needs
   const { callId, resolution, input = null } = requested
-  const where = placeOf(run, requested)
+  const where = whereIn(run, requested)
   /** Whether an earlier step has issued the call: its attempts are not known here. A person's approval comes before the first attempt. */
   const isContinued = requested.status === 'issued' && !requested.approved
   /** Whether an attempt was lost that no process saw die. */

@@ -5,7 +5,7 @@ import { MAX_DEATHS } from '../../session/attempts.ts'
 import { SETTLE_AFTER_MS } from '../../session/call-facts.ts'
 import { answerIn, whyLost } from '../lost-activity.ts'
 import { verifications } from '../scheduling.ts'
-import { inputOf, placeOf, whereOf, type WorkflowCall, recorded, recordReports } from './call.ts'
+import { inputOf, whereIn, whereOf, type WorkflowCall, recorded, recordReports } from './call.ts'
 import type { CallNeeds } from '../session-parts.ts'
 import { eventsOf } from '../journal.ts'
 
@@ -52,7 +52,7 @@ export async function resolveEarlier(needs: CallNeeds, callId: string): Promise<
   const { journal, alarms } = needs
   const earlier = journal.state.unknown[callId]
   if (!earlier) return 'did_not_happen'
-  const where = placeOf(earlier, { ...earlier, callId })
+  const where = whereIn(earlier, { ...earlier, callId })
   const verdict: VerifyAnswer = await CancellationScope.nonCancellable(async () => {
     if (earlier.aliveForMs !== undefined) await condition(() => alarms.isDead(callId))
     if (earlier.input === undefined) return CANNOT_ASK

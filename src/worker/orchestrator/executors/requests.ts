@@ -18,7 +18,7 @@ export type RequestAnswerer = (executor: Executor, request: FromExecutor & { typ
 interface RequestNeeds {
   reader: SessionReader
   values: ValueStore & { earlierKey: EarlierKeys }
-  gates: Pick<GateKeeper, 'placeOf'>
+  gates: Pick<GateKeeper, 'slotFor'>
   limits: LimitKeeper
   client: Client
 }
@@ -73,8 +73,8 @@ export function requestsOver({ reader, values, gates, limits, client }: RequestN
         return reader.entries(ask.target, ask.from, client)
       case 'put_value':
         return values.put(ask.sessionId, ask.ref, ask.json, ask)
-      case 'place_at_gate':
-        return gates.placeOf(ask.key, ask.call)
+      case 'gate_slot':
+        return gates.slotFor(ask.key, ask.call)
       case 'admit': {
         const { ask: _, ...request } = ask
         return limits.admit(request)

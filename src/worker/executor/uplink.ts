@@ -6,7 +6,7 @@ import type { Channel } from '../channel.ts'
 import type { Answers, Ask, FromExecutor, ToExecutor, AnswerPart } from '../protocol.ts'
 import { addDelta, type ModelDelta, sizeOf } from '../../session/watching/deltas.ts'
 
-export interface OrchestratorLine {
+export interface Uplink {
   /** Uses this channel from now on: sends `hello` first, then the open requests. */
   connect(channel: Channel<ToExecutor, FromExecutor>, hello: FromExecutor & { type: 'hello' }): void
   /** Sends a message. Without an orchestrator, the message is dropped, because the next `hello` has its content. */
@@ -25,7 +25,7 @@ interface PendingAsk {
 }
 
 /** Creates a connection that is not open yet. */
-export function orchestratorLine(): OrchestratorLine {
+export function startUplink(): Uplink {
   const waiting = new Map<number, PendingAsk>()
   let channel: Channel<ToExecutor, FromExecutor> | undefined
   let lastRequest = 0
