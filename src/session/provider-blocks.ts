@@ -23,7 +23,7 @@ export function withoutBlocks(content: readonly AssistantBlock[]): AssistantBloc
   })
 }
 
-/** The answer with the providers' own blocks put back in. Any other value than a list of blocks changes nothing. */
+/** The answer with the providers' own blocks put back in. A value other than a list of blocks changes nothing. */
 export function withBlocks(content: readonly AssistantBlock[], blocks: Json): AssistantBlock[] {
   const values: readonly Json[] = Array.isArray(blocks) ? blocks : []
   let next = 0
