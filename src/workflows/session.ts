@@ -12,32 +12,34 @@ import {
 import { HEARTBEAT_TIMEOUT_MS } from './scheduling.ts'
 import type { UpdateDefinition } from '@temporalio/common'
 import type { RepeatedRequests } from '../calls/activities.ts'
-import { QUERIES, sessionIdOf, UPDATES } from '../session/protocol/protocol.ts'
-import type {
-  AnswerRequest,
-  ApproveRequest,
-  CheckpointAnswer,
-  CheckpointRequest,
-  DenyRequest,
-  EventsPage,
-  EventsQuery,
-  ForkPoint,
-  ForkRequest,
-  RollbackReport,
-  PauseAnswer,
-  PauseRequest,
-  RaiseAnswer,
-  RaiseRequest,
-  RecoverRequest,
-  RegenerateAnswer,
-  RegenerateRequest,
-  ResolveRequest,
-  RollbackRequest,
-  SessionStart,
-  SessionSummary,
-  UnpauseAnswer,
-  QueriedState,
-  UnopenedState,
+import {
+  QUERIES,
+  sessionIdOf,
+  UPDATES,
+  type AnswerRequest,
+  type ApproveRequest,
+  type CheckpointAnswer,
+  type CheckpointRequest,
+  type DenyRequest,
+  type EventsPage,
+  type EventsQuery,
+  type ForkPoint,
+  type ForkRequest,
+  type RollbackReport,
+  type PauseAnswer,
+  type PauseRequest,
+  type RaiseAnswer,
+  type RaiseRequest,
+  type RecoverRequest,
+  type RegenerateAnswer,
+  type RegenerateRequest,
+  type ResolveRequest,
+  type RollbackRequest,
+  type SessionStart,
+  type SessionSummary,
+  type UnpauseAnswer,
+  type QueriedState,
+  type UnopenedState,
 } from '../session/protocol/protocol.ts'
 import { requestOf } from '../session/protocol/requests.ts'
 import { snapshotOf, summaryOf } from '../session/fold/snapshot.ts'
@@ -61,11 +63,10 @@ import { checkIsInError, checkRecovery, choosesCalls, recover, recoverRequestOf 
 import { recoverRestoring, restores } from './requests/restoring.ts'
 import { recoverCalls } from './requests/selective.ts'
 import { type Resets, watchResets } from './resets.ts'
-import { cancel, type CurrentExecution, doWaiting, interrupt, signalled } from './signals.ts'
+import { cancel, type CurrentExecution, doWaiting, interrupt, signalled, readStart } from './signals.ts'
 import { close, serve } from './session-loop.ts'
 import { NOT_SERVED_AFTER_MS, startServing } from './awaiting-worker.ts'
 import { startCallWaits } from './calls/call-waits.ts'
-import { readStart } from './opening/start.ts'
 import { startStopping } from './stopping.ts'
 import { defined } from '../session/defined.ts'
 

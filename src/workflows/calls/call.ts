@@ -1,7 +1,7 @@
 // A tool call, as the parts of the workflow pass it around, and how what became of it is recorded.
 import type { ToolCallInput, RecordedResult } from '../../calls/activities.ts'
 import { type Resolution, type ResolvedCall, OVERDUE_GRACE_MS } from '../../session/call-facts.ts'
-import { toolCallInput } from '../../session/tool-call-input.ts'
+import { toolCallInput } from '../../session/decide.ts'
 import type { RunState, CallState } from '../../session/state.ts'
 import type { Journal } from '../journal.ts'
 import type { CustomEvent } from '../../session/hooks/custom-events.ts'

@@ -5,8 +5,8 @@ import type { JobListener } from '../../../activities/needs.ts'
 import type { JobOrder } from '../../../calls/jobs.ts'
 import type { HeldJobReport } from '../../protocol.ts'
 import type { Assignment, AssignmentEnd, Executor } from './executor-state.ts'
-import { afterDeath, afterMove, answerHeldBy, costSeen, keepAnswers, withAnswer, withEarlier } from './answered.ts'
-import { failureOf, stoppedBeforeStart, tookBack, workerDied } from './failures.ts'
+import { answerHeldBy, keepAnswers, withEarlier } from './answered.ts'
+import { afterDeath, afterMove, costSeen, failureOf, stoppedBeforeStart, tookBack, workerDied } from './failures.ts'
 import type { Lease, Leases } from '../heartbeats/leases.ts'
 import type { JobToAssign, Pool } from './pool.ts'
 import type { AttemptReport } from '../../../session/attempts.ts'
@@ -130,7 +130,8 @@ const announce = (lease: Lease): Promise<void> => lease.announce().catch(() => u
 
 /** The activity's result, or `again` if another executor must get the job. */
 async function resultOf(how: AssignmentEnd, job: Underway): Promise<{ result: unknown } | 'again'> {
-  job.order = withAnswer(job.order, job.at)
+  // Its executor may have handed over the model's answer.
+  if (job.at?.answer) job.order = { ...job.order, answer: job.at.answer }
   const { order, lease } = job
   job.mayHaveBegun ||= job.at?.isAccepted === true
   switch (how.end) {
