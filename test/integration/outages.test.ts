@@ -93,7 +93,7 @@ describe('a Postgres that goes down under a running worker', () => {
   })
 })
 
-it('an answer of a model that arrives while Temporal is away, for longer than a heartbeat may be missing, is not asked for again', async () => {
+it('a model’s answer that arrives while Temporal is down for longer than the heartbeat timeout is not requested again', async () => {
   const stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
   const here = await deploy({ stack })
   try {

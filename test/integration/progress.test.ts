@@ -190,7 +190,7 @@ describe.concurrent('a tool’s progress', () => {
     expect(found).toEqual([undefined, 1])
   })
 
-  it('a tool’s progress reaches the attempt after one that verify says did nothing', async () => {
+  it('a tool’s progress reaches the next attempt after verify reports that the previous one did nothing', async () => {
     const found: unknown[] = []
     const body: Body = (ctx) => {
       found.push(ctx.lastProgress)

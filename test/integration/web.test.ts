@@ -552,7 +552,7 @@ describe('a session that is started with a priority', () => {
     expect(description.priority).toEqual(priority)
   })
 
-  it('a priority is refused to callers who may only send, and if it is impossible', async () => {
+  it('a priority is refused if it is invalid, or if its caller may only send', async () => {
     ACCESSES.customer = { identity: 'customer', scopes: ['read', 'send'], tenant: 'acme' }
     expect(await webClient(handler, 'customer').post('/v1/sessions', opening)).toMatchObject({ status: 403 })
     const impossible = { ...opening, priority: { fairnessWeight: 0 } }

@@ -35,7 +35,7 @@ describe('canonical JSON', () => {
     expect(canonicalJson('\u20ac$\u000f\nA\'B"\\"/')).toBe('"\u20ac$\\u000f\\nA\'B\\"\\\\\\"/"')
   })
 
-  it('canonical JSON follows the RFC for every value that UTF-8 can encode, even beside one that it cannot', () => {
+  it('canonical JSON follows the RFC for every value that UTF-8 can encode, even next to one that it cannot', () => {
     fc.assert(
       fc.property(unicodeJson, (value) => {
         expect(canonicalJson(value)).toBe(canonicalize(value))

@@ -58,7 +58,7 @@ describe('the run of a message', () => {
     )
   })
 
-  it('the end of a run is taken back by later events exactly if all events together say something else', () => {
+  it('later events revoke the end of a run exactly if all events together have another outcome', () => {
     fc.assert(
       fc.property(eventfulSessions, fc.double({ min: 0, max: 1, noNaN: true }), ({ events }, share) => {
         const cut = Math.floor(share * events.length)

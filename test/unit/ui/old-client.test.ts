@@ -207,7 +207,7 @@ describe('with version 6, an answer that is cut off', () => {
 })
 
 describe('tools that the provider runs', () => {
-  it('a page of AI SDK 6 shows their calls, results and sources as a page of version 7 does', async () => {
+  it('a page of AI SDK 6 shows the calls, results and sources of a provider’s tools as a page of version 7 does', async () => {
     const about = { toolCallId: 'srv_1', toolName: 'web_search', providerExecuted: true, dynamic: true } as const
     const chunks: UiMessageChunk[] = [
       { type: 'start', messageId: 'm_1_1', messageMetadata: { pawl: { run: 1, seq: 1, status: 'running', error: null } } },

@@ -91,7 +91,7 @@ describe('what the server answers', () => {
     },
   )
 
-  it('what the server answers confirms the attempt unless it is lost, from the moment at which the heartbeat was sent', async () => {
+  it('the server’s answer confirms an attempt that is not lost, from the moment at which the heartbeat was sent', async () => {
     const { sent, kept, tell } = sending()
     await tell(start('a'))
     await vi.advanceTimersByTimeAsync(3_000)

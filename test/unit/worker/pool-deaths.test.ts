@@ -145,7 +145,7 @@ describe('an executor that dies', () => {
 })
 
 describe('an executor whose line closes', () => {
-  it('an executor whose line closes but that keeps running is killed, because another one takes its place', async () => {
+  it('an executor that keeps running after its channel has closed is killed, because another one takes its place', async () => {
     const { executor, story } = startCrew()
     const one = await executor(1)
     await one.hangUp()
