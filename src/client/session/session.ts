@@ -37,6 +37,7 @@ import { activeTraceparent } from './active-span.ts'
 import { checkEvents, checkSend, checkWatch, type SessionOpening } from './options.ts'
 import {
   checkApproval,
+  checkAnswering,
   checkBy,
   checkCallId,
   checkCheckpointReason,
@@ -300,7 +301,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     deny: async (callId, decision) => decideOn(UPDATES.deny, callId, checkDenial(decision)),
     resolve: async (callId, resolution, said) =>
       decideOn(UPDATES.resolve, callId, { resolution: checkReportedOutcome(resolution), ...checkNoted(said) }),
-    answer: async (callId, result, said) => decideOn(UPDATES.answer, callId, { result: checkResult(result), ...checkBy(said) }),
+    answer: async (callId, result, said) => decideOn(UPDATES.answer, callId, { result: checkResult(result), ...checkAnswering(said) }),
     pause: async (said) => request(UPDATES.pause, checkReasoned(said)),
     unpause: async (said) => request(UPDATES.unpause, checkReasoned(said)),
     raise: async (limits) => request(UPDATES.raise, checkRaise(checkRaiseOptions(limits))),
