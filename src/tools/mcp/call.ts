@@ -1,10 +1,13 @@
 // The bodies of MCP tools: a call of the server's tool, and `verify` by another of its tools.
+import { isAsking, repliesIn } from '../../agent/asking.ts'
 import { ToolError } from '../../agent/errors.ts'
 import type { ToolContext, Verdict } from '../../agent/tool.ts'
 import { beginningOf } from '../../session/beginning.ts'
 import { isObject, type JsonObject } from '../../session/json.ts'
+import type { UserReplies } from '../../session/question-facts.ts'
 import type { McpConnection, ToolRequest } from './connection.ts'
 import type { ListedTool } from './effects.ts'
+import { completed } from './questions.ts'
 import { toolErrorOf } from './errors.ts'
 import type { McpResult, McpRules, McpVerify } from './options.ts'
 import { entryFor } from './names.ts'
@@ -28,7 +31,7 @@ export function bodyOf(caller: ToolCaller, tool: ListedTool): (input: unknown, c
   return async (input, ctx) => {
     const { idempotencyKey: key } = ctx
     const args = { ...(input as JsonObject), ...(argument !== undefined && key !== '' && { [argument]: key }) }
-    const { isError, ...result } = await request(caller, { tool, args, key }, ctx)
+    const { isError, ...result } = await request(caller, { tool, args, key, replies: repliesIn(ctx) }, ctx)
     if (!isError) return result
     // The tool says how it failed. Another attempt with the same arguments would fail like it.
     const message = beginningOf(errorTextOf(result), MAX_ERROR_TEXT)
@@ -45,24 +48,33 @@ export function verifyOf(
     const tool = { name, inputSchema: { type: 'object' } }
     const args = await input(given, ctx as never)
     // The key belongs to the call that is verified.
-    const { isError, ...result } = await request(caller, { tool, args, key: '' }, ctx)
+    const { isError, ...result } = await request(caller, { tool, args, key: '' }, ctx).catch(withoutQuestion)
     if (isError) throw new ToolError(`${name} reports an error: ${errorTextOf(result)}`, { code: 'mcp_tool_error' })
     return verdict(result, given, ctx as never)
   }
 }
 
+/** Nobody is asked while a call is verified. */
+function withoutQuestion(error: unknown): never {
+  if (!isAsking(error)) throw error
+  throw new ToolError('The tool that verifies the call asks the user a question.', { code: 'mcp_input_required', retryable: false })
+}
+
 async function request(
   { connection, rules, onRefused }: ToolCaller,
-  { tool, args, key }: Pick<ToolRequest, 'tool' | 'args' | 'key'>,
+  { tool, args, key, replies }: Pick<ToolRequest, 'tool' | 'args' | 'key' | 'replies'>,
   ctx: ToolContext,
 ): Promise<McpResult & { isError: boolean }> {
   const { signal, log } = ctx
+  const ask = (given: UserReplies | undefined): ReturnType<McpConnection['call']> =>
+    connection.call({ tool, args, key, replies: given, signal, log, onProgress: reportTo(ctx) })
   try {
-    const answer = await connection.call({ tool, args, key, signal, log, onProgress: reportTo(ctx) })
+    const answer = await completed(rules.name, ask, replies, signal)
     return { ...resultOf(isObject(answer) ? answer : {}), isError: answer.isError === true }
   } catch (error) {
     // The tool's timeout, or an interrupt.
     signal.throwIfAborted()
+    if (isAsking(error)) throw error
     const told = toolErrorOf(rules.name, error)
     if (told.code === 'mcp_refused') onRefused()
     throw told
