@@ -1,9 +1,11 @@
-// The connection of one process to an MCP server: opened on demand, shared by all calls, closed when idle, and opened again after a death.
+// A connection of one process to an MCP server: opened on demand, shared by all calls of an identity, closed when idle, and opened again after a
+// death.
 import type { CallToolResult, Client, InputRequiredResult, PriorDiscovery, Transport } from '@modelcontextprotocol/client'
 import type { Logger } from '../../agent/tool.ts'
 import { inTime } from '../../waiting/in-time.ts'
 import { unlessAborted } from '../../waiting/unless-aborted.ts'
 import type { UserReplies } from '../../session/question-facts.ts'
+import type { McpIdentity } from './auth.ts'
 import type { ListedTool } from './effects.ts'
 import { AnswerTooLarge, unavailable } from './errors.ts'
 import type { McpRules } from './options.ts'
@@ -42,6 +44,8 @@ export interface McpConnection {
   call(request: ToolRequest): Promise<CallToolResult | InputRequiredResult>
   /** @throws ToolError `mcp_unavailable`. */
   list(log: Logger): Promise<ServerListing>
+  /** Where its provider last sent the user to sign in; undefined: nowhere. */
+  signInUrl(): string | undefined
   close(): Promise<void>
 }
 
@@ -64,8 +68,15 @@ const KEY_META = 'dev.pawl/idempotency-key'
 const CAPABILITIES = { elicitation: { form: {}, url: {} } }
 const CAPABILITIES_META = 'io.modelcontextprotocol/clientCapabilities'
 
-/** `onChange`: the server's list of tools has changed, or may have changed unnoticed. */
-export function mcpConnection(rules: McpRules, onChange: () => void): McpConnection {
+/**
+ * A connection as this identity. `onChange`: the server's list of tools has changed, or may have changed unnoticed; absent: this connection
+ * does not read the list. `onIdle`: the connection was closed because nobody has used it for a while.
+ */
+export function mcpConnection(
+  rules: McpRules,
+  identity: McpIdentity,
+  { onChange, onIdle }: { onChange?: (() => void) | undefined; onIdle(): void },
+): McpConnection {
   let current: Promise<OpenConnection> | undefined
   let newest: OpenConnection | undefined
   /** The protocol of a stdio server, which is known after its first start: a second process would ask for it at each further start. */
@@ -75,7 +86,7 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
 
   async function open(log: Logger): Promise<OpenConnection> {
     const sdk = await loadSdk()
-    const { transport, ends } = openTransport(sdk, rules, log)
+    const { transport, ends } = openTransport(sdk, rules, identity, log)
     const signal = AbortSignal.timeout(rules.listMs)
     const client = new sdk.Client(
       { name: 'pawl', version: '1' },
@@ -86,7 +97,7 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
     )
     const opened: OpenConnection = { client, transport, isTold: false }
     let forgetProcess = (): void => undefined
-    client.setNotificationHandler('notifications/tools/list_changed', onChange)
+    if (onChange) client.setNotificationHandler('notifications/tools/list_changed', onChange)
     client.onerror = (error) => {
       opened.failure = error
       if (isTooLarge(opened)) leave(opened)
@@ -95,7 +106,7 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
     client.onclose = () => {
       forget(opened)
       forgetProcess()
-      onChange()
+      onChange?.()
     }
     try {
       await unlessAborted(signal, client.connect(transport, { signal, timeout: rules.listMs, ...(prior && { prior }) }))
@@ -117,7 +128,7 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
    */
   function listen(opened: OpenConnection, log: Logger): void {
     const { client } = opened
-    if (client.getServerCapabilities()?.tools?.listChanged !== true) return
+    if (!onChange || client.getServerCapabilities()?.tools?.listChanged !== true) return
     if (client.getDiscoverResult() === undefined) {
       opened.isTold = rules.transport.type === 'stdio'
       return
@@ -158,8 +169,13 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
       return await work(await unlessAborted(signal, opening))
     } finally {
       busy -= 1
-      if (busy === 0) idle = setTimeout(() => void close(), rules.idleMs).unref()
+      if (busy === 0) idle = setTimeout(closeIdle, rules.idleMs).unref()
     }
+  }
+
+  function closeIdle(): void {
+    onIdle()
+    void close()
   }
 
   async function close(): Promise<void> {
@@ -172,6 +188,7 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
 
   return {
     close,
+    signInUrl: () => identity.redirect?.url,
     async list(log) {
       const signal = AbortSignal.timeout(rules.listMs)
       try {

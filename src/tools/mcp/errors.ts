@@ -93,7 +93,15 @@ function causeOf(error: unknown): unknown {
   return cause ?? (isObject(data) ? data.cause : undefined)
 }
 
-function messageOf(error: unknown): string {
+/** Whether the server wants other credentials, or the provider wants the user to sign in. */
+export function isUnauthorized(error: unknown): boolean {
+  if (error instanceof Error && error.constructor.name === 'UnauthorizedError') return true
+  if ((error as { status?: unknown } | null)?.status === 401) return true
+  const cause = causeOf(error)
+  return cause !== undefined && isUnauthorized(cause)
+}
+
+export function messageOf(error: unknown): string {
   const cause = causeOf(error)
   const { message = '' } = error instanceof Error ? error : {}
   // `fetch` says only that it failed, and an error of several addresses says nothing.

@@ -7,6 +7,7 @@ import { beginningOf } from '../../session/beginning.ts'
 import { isObject, type Json, jsonBytes, type JsonObject } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
 import type { CallQuestion, UserReplies } from '../../session/question-facts.ts'
+import { type PendingReplies, SIGN_IN_ID } from './auth.ts'
 
 /** Each request for answers starts another attempt, so a server that is never satisfied must not ask for ever. */
 const MAX_ROUNDS = 20
@@ -27,19 +28,19 @@ const MAX_URL = 2_000
 export async function completed(
   server: string,
   ask: (replies: UserReplies | undefined) => Promise<CallToolResult | InputRequiredResult>,
-  replies: UserReplies | undefined,
+  { forServer, rounds }: PendingReplies,
   signal: AbortSignal,
 ): Promise<CallToolResult> {
-  let given = replies
+  let given = forServer
   for (let delays = 0; ; delays++) {
     const answer = await ask(given)
     if (!isInputRequired(answer)) return answer
     const { inputRequests = {}, requestState: state } = answer
     const requests = Object.entries(inputRequests)
-    if (requests.length > 0) throw asking(server, requests, state, replies?.rounds ?? 0)
+    if (requests.length > 0) throw asking(server, requests, state, rounds)
     if (delays >= MAX_DELAYS) throw refused(server, `has delayed the call ${MAX_DELAYS} times without an answer`)
     // The next request repeats what the server sent last.
-    given = { replies: {}, rounds: replies?.rounds ?? 0, ...(state !== undefined && { state }) }
+    given = { replies: {}, rounds, ...(state !== undefined && { state }) }
     await sleep(DELAY_MS, undefined, { signal })
   }
 }
@@ -67,6 +68,7 @@ function questionOf(server: string, id: string, request: unknown): CallQuestion 
   const { method, params } = (isObject(request) ? request : {}) as { method?: unknown; params?: unknown }
   if (method !== 'elicitation/create') throw refused(server, `asks for ${beginningOf(String(method), 100)}, which pawl does not announce`)
   const { mode = 'form', message, url, requestedSchema: schema } = (isObject(params) ? params : {}) as Record<string, unknown>
+  if (id === SIGN_IN_ID) throw new Error(`a question has the id "${SIGN_IN_ID}", which belongs to pawl`)
   if (typeof message !== 'string') throw new Error('a question has no message')
   if (message.length > MAX_MESSAGE) throw new Error(`the message of a question has more than ${numberText(MAX_MESSAGE)} characters`)
   if (mode === 'url') return { id, from: server, message, url: checkedUrl(url) }
