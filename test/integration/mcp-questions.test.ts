@@ -7,6 +7,7 @@ import { scripted } from 'pawl/testing'
 import { mcp } from 'pawl/tools'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { compile } from '../crash/support/build.ts'
+import type { ToolError } from '../../src/agent/errors.ts'
 import type { UiMessage } from '../../src/ui/protocol.ts'
 import { pendingOf } from '../support/approvals.ts'
 import { codeOf } from '../support/codes.ts'
@@ -83,6 +84,7 @@ describe.concurrent('a question of an MCP server', { timeout: 60_000 }, () => {
       question: { id: 'size', from: 'asker', message: 'Which size?', schema: { required: ['size'] } },
     })
     expect(await session.state()).toMatchObject({ status: 'waiting' })
+    expect((await session.status()).waitsFor).toMatchObject([{ for: 'client', to: 'answer', callId: 't_1_1_0', reason: 'Which size?' }])
     await session.answer('t_1_1_0', accept({ size: 'M' }), { by: 'ann', digest: waiting?.digest ?? '' })
     expect(await results()).toEqual([[`shipped ${order}: M`, false]])
     const [first, second, ...others] = reached()
@@ -281,6 +283,24 @@ describe.concurrent('a question of an MCP server', { timeout: 60_000 }, () => {
     expect(reached()).toHaveLength(21)
     expect(await run.settled()).toMatchObject({ status: 'completed' })
   })
+})
+
+it('a question of an MCP server over the older protocol fails the call, and nobody is asked', async () => {
+  const legacy = await startAsking('legacy')
+  const source = mcp({ name: 'old', transport: { type: 'http', url: legacy.url }, effects: { '*': 'read' } })
+  try {
+    const tool = (await source.tools(SILENT)).get('old__look')
+    const ctx = { signal: AbortSignal.timeout(10_000), log: SILENT, idempotencyKey: '', progress: () => undefined }
+    const error = await Promise.resolve(tool?.execute?.({ order: 'A7' }, ctx as never)).then(
+      () => expect.unreachable('it succeeded'),
+      (failure: ToolError) => failure,
+    )
+    expect(error).toMatchObject({ name: 'ToolError', retryable: false })
+    expect(legacy.world.shipped).toEqual([])
+  } finally {
+    await source.close?.()
+    await legacy.close()
+  }
 })
 
 it('an MCP server of the older protocol is not told that pawl passes questions on', async () => {

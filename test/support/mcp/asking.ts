@@ -113,15 +113,20 @@ export interface AskingServer {
   close(): Promise<void>
 }
 
-/** Starts the server. */
-export async function startAsking(): Promise<AskingServer> {
+/** Starts the server. `generation`: `legacy` answers only the protocol before 2026-07-28, in which the SDK asks during the call. */
+export async function startAsking(generation: 'modern' | 'legacy' = 'modern'): Promise<AskingServer> {
   const world: AskingWorld = { calls: [], shipped: [] }
   const handler = createMcpHandler(() => askingServer(world))
   const server = await new Promise<ServerType>((resolve) => {
-    const started: ServerType = serve({ fetch: (request) => handler.fetch(request), hostname: '127.0.0.1', port: 0 }, () =>
-      resolve(started),
-    )
+    const started: ServerType = serve({ fetch: answer, hostname: '127.0.0.1', port: 0 }, () => resolve(started))
   })
+
+  function answer(request: Request): Response | Promise<Response> {
+    if (generation === 'legacy' && request.headers.get('mcp-method') === 'server/discover')
+      return Response.json({ jsonrpc: '2.0', id: null, error: { code: -32_601, message: 'Method not found' } }, { status: 400 })
+    return handler.fetch(request)
+  }
+
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
     world,
