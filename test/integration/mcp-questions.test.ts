@@ -1,5 +1,6 @@
 // Questions that an MCP server asks the user during a call: each waits like an approval, is asked once, and the call continues with the answer.
 import { randomUUID } from 'node:crypto'
+import { tmpdir } from 'node:os'
 import { type Agent, defineAgent, type Json, type JsonObject } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { createHandler } from 'pawl/service'
@@ -14,8 +15,9 @@ import { codeOf } from '../support/codes.ts'
 import { type Deployment, deploy, SILENT } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
 import { type AskingServer, startAsking } from '../support/mcp/asking.ts'
-import { answersIn, resultsIn } from '../support/scenes.ts'
+import { resultsIn, saidIn } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
+import { runPawl } from './cli/processes.ts'
 import { type WebClient, webClient } from '../support/web.ts'
 
 let here: Deployment
@@ -26,10 +28,15 @@ type Calls = [tool: string, how?: string][]
 
 /** The message says which tools to call in one answer. The final answer is what they returned. */
 const model = scripted((request) => {
-  const [message] = request.messages
-  const [block] = typeof message?.content === 'string' ? [{ type: 'text' as const, text: message.content }] : (message?.content ?? [])
-  const { order, calls } = JSON.parse(block?.type === 'text' ? block.text : '{}') as { order: string; calls: Calls }
-  if (answersIn(request) > 0) return JSON.stringify(resultsIn(request).map(({ content, isError }) => [content, isError]))
+  const { order, calls } = JSON.parse(saidIn(request).at(-1) ?? '{}') as { order: string; calls: Calls }
+  const last = request.messages.at(-1)?.content
+  const isAnswered = Array.isArray(last) && last.some(({ type }) => type === 'tool_result')
+  if (isAnswered)
+    return JSON.stringify(
+      resultsIn(request)
+        .slice(-calls.length)
+        .map(({ content, isError }) => [content, isError]),
+    )
   return calls.map(([tool, how], index) => ({
     type: 'tool_use' as const,
     id: `toolu_${index}`,
@@ -47,7 +54,7 @@ beforeAll(async () => {
     mcp({
       name: 'asker',
       transport: { type: 'http', url: asker.url },
-      effects: { look: 'read', hold: 'idempotent', ship: { effect: 'external', onUnknown: 'ask' } },
+      effects: { look: 'read', glance: 'read', hold: 'idempotent', ship: { effect: 'external', onUnknown: 'ask' }, send: 'external' },
     }),
   ]
   await here.startWorker({ agents: [defineAgent({ name: 'asking', instructions: '', tools, model }) as Agent] })
@@ -226,6 +233,22 @@ describe.concurrent('a question of an MCP server', { timeout: 60_000 }, () => {
     expect(ofType(await eventsOf(session), 'answer_received')).toMatchObject([{ by: 'ann' }])
   })
 
+  it('a question of an MCP server is listed and answered in the terminal', async () => {
+    const { order, run, results } = await play(['ship'])
+    await pendingOf(run)
+    await until('it is stored', async () => (await here.pawl.pending.list({ session: order })).items.length > 0)
+    const { temporalAddress, databaseUrl } = here.stack
+    const env = { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl }
+    const cli = (...args: string[]) => runPawl(args, { cwd: tmpdir(), env })
+    const listed = await cli('pending', '--kind', 'question', '--session', order, '--json')
+    const { digest, question } = JSON.parse(listed.stdout.trim().split('\n')[0] ?? '') as { digest: string; question: object }
+    expect(question).toMatchObject({ from: 'asker', message: 'Which size?', schema: { required: ['size'] } })
+    const answer = (json: string, of: string) => cli('answer', order, 't_1_1_0', json, '--digest', of, '--task-queue', here.taskQueue)
+    expect((await answer('{"action":"decline"}', 'other')).stderr).toContain('digest_mismatch')
+    expect((await answer('{"action":"accept","content":{"size":"L"}}', digest)).stdout).toContain('t_1_1_0 is answered')
+    expect(await results()).toEqual([[`shipped ${order}: L`, false]])
+  })
+
   it('an MCP server that only delays the call is asked again without a question', async () => {
     const { order, results } = await play(['look', 'later'])
     expect(await results()).toEqual([[`shipped ${order}: wait`, false]])
@@ -283,6 +306,30 @@ describe.concurrent('a question of an MCP server', { timeout: 60_000 }, () => {
     expect(reached()).toHaveLength(21)
     expect(await run.settled()).toMatchObject({ status: 'completed' })
   })
+})
+
+it.each(['glance', 'send'])('a question during a call of %s that is part of the model call waits like any other', async (tool) => {
+  const { order, session, results } = await play([tool, 'quick'])
+  await results()
+  const say = (calls: Calls) => session.send(JSON.stringify({ order, calls }))
+  /** Whether the answer of the newest model call came with the outcome of its call. */
+  const hasRidden = async (): Promise<boolean> => {
+    const { events } = await here.temporal.workflow.getHandle(`pawl:${order}`).fetchHistory()
+    const scheduled = (events ?? []).flatMap(({ activityTaskScheduledEventAttributes: it }) => it?.activityType?.name ?? [])
+    return !scheduled.slice(scheduled.lastIndexOf('callModel')).includes('executeTool')
+  }
+  // A tool is quick once 20 bodies in a row were, which a busy machine may spoil.
+  for (let round = 1; ; round++) {
+    for (let n = 0; n < 20; n++) await (await say([[tool, 'quick']])).result({ timeout: 30_000 })
+    const run = await say([[tool]])
+    const [waiting] = await pendingOf(run)
+    const isPart = await hasRidden()
+    expect(waiting).toMatchObject({ kind: 'question', question: { id: 'size' } })
+    await session.answer(waiting?.callId ?? '', accept({ size: 'M' }))
+    expect(JSON.parse((await run.result({ timeout: 30_000 })).text)).toEqual([[`shipped ${order}: M`, false]])
+    if (isPart) return
+    expect(round).toBeLessThan(10)
+  }
 })
 
 it('a question of an MCP server over the older protocol fails the call, and nobody is asked', async () => {

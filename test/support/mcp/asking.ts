@@ -45,7 +45,7 @@ function form(properties: object): object {
 /** A server for one connection. */
 function askingServer(world: AskingWorld): McpServer {
   const server = new McpServer({ name: 'asker', version: '1' })
-  for (const tool of ['look', 'hold', 'ship'])
+  for (const tool of ['look', 'glance', 'hold', 'ship', 'send'])
     server.registerTool(
       tool,
       { description: `Does ${tool}.`, inputSchema: z.object({ order: z.string(), how: z.string().optional() }) },
@@ -78,6 +78,8 @@ function answerTo(how: string, { world, order, state, responses }: Asked): objec
   switch (how) {
     case 'endless':
       return inputRequired({ inputRequests: { size: sizeQuestion() }, requestState: String(Number(state ?? 0) + 1) })
+    case 'quick':
+      return done('at once')
     case 'later':
       return state === undefined ? inputRequired({ requestState: 'wait' }) : done(state)
     case 'url': {
