@@ -8,20 +8,20 @@ import type { StoredKeys } from './api-keys.ts'
 import type { Blobs } from './blobs.ts'
 import type { SliceSnapshot } from '../session/slices/slices.ts'
 import type { SessionState } from '../session/state.ts'
-import type { LiveSession } from './read/deltas.ts'
+import type { LiveSession, TidiedDeltas } from './deltas.ts'
 import type { StoredConversation } from './read/conversation.ts'
 import type { EventRange } from './read/reader.ts'
-import type { TidiedDeltas } from './write/deltas.ts'
 import type { Lists } from './read/lists/index.ts'
-import type { WatchedCommits } from './postgres/listener.ts'
+import type { NotificationKind } from './postgres/notifications.ts'
 import type { KeptKey } from './maintenance/completed-keys.ts'
 import type { StoreUpkeep } from './maintenance/upkeep.ts'
 import type { Key } from './filters.ts'
 import type { MessagePlace, MessageRow, WrittenEvents, StoredHead } from './rows.ts'
 import type { Census } from './read/census.ts'
+import type { StoredWebhooks } from './webhooks.ts'
 import type { Consumer, FeedStretch } from './write/consumers.ts'
 
-export type { LiveSession, TidiedDeltas, WatchedCommits }
+export type { LiveSession, TidiedDeltas, NotificationKind }
 
 export interface FlushOptions {
   /** The session that the events were copied from, as the inherited past of a fork. They do not count in sums. */
@@ -127,11 +127,13 @@ export interface Store {
   readonly blobs: Blobs
   /** Keys of `pawl serve`. */
   readonly apiKeys: StoredKeys
+  /** Webhooks, and what their targets have not accepted yet. */
+  readonly webhooks: StoredWebhooks
   /** Pruning, erasing, and support for rebuilds. */
   readonly upkeep: StoreUpkeep
 
   /** Calls back when events of the session (`'*'`: of any) were committed, or may have been. Read the events from a cursor. */
-  watch(sessionId: string, wake: () => void, which?: WatchedCommits): () => void
+  watch(sessionId: string, wake: () => void, which?: NotificationKind): () => void
   /** Whether a notification for any session arrived in the last `ms` milliseconds: workers write to the store, and notifications work. */
   hasHeardWithin(ms: number): boolean
   /** Tells other workers that calls of the session may have been asked to stop. Best effort: their next heartbeats tell them, too. */
