@@ -1,5 +1,6 @@
 // The job `executeTool`: enters a tool's body only as often as its effect allows, and reports the outcome.
 import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from '../../calls/activities.ts'
+import { isAsking, withReplies } from '../../agent/asking.ts'
 import { isToolError } from '../../agent/errors.ts'
 import { nextDelayMs } from '../../agent/retry.ts'
 import type { Tool, ToolContext } from '../../agent/tool.ts'
@@ -137,7 +138,7 @@ async function execute(
   const ownInput = inputForModel(tool, parsed.input)
   let value: unknown
   // The body gets one context, and the functions that describe the result get another.
-  const context = (signal: AbortSignal): ToolContext => toolContext(needs, input, job, signal, reports)
+  const context = (signal: AbortSignal): ToolContext => withReplies(toolContext(needs, input, job, signal, reports), input.replies)
   try {
     const bounds = { timeoutMs: tool.timeoutMs, stop: job.link.signal, ...abandonment(needs, effect) }
     const body = runBody(bounds, async (signal) => {
@@ -192,9 +193,11 @@ export function storageFor({ values }: JobNeeds, { link, executionId }: Job, sta
 /** `effect` comes from the call's resolution, because a less strict effect of this build's tool does not apply to the call. */
 function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link }: Job, error: unknown): ExecuteToolResult {
   const { number, failed, failures } = attempt
+  const asks = isAsking(error) ? error : undefined
   const told = isToolError(error) ? error : undefined
-  const didNotHappen = told?.happened === false
+  const didNotHappen = asks !== undefined || told?.happened === false
   if (link.signal.aborted) return { kind: 'interrupted', attempt: number, begun: !didNotHappen }
+  if (asks) return { kind: 'asks', attempt: number, questions: [...asks.questions], ...defined({ state: asks.state }) }
   const mayRetry = effect !== 'external' && (told?.retryable ?? true) && failures < tool.retry.maxRetries
   if (mayRetry) {
     const afterMs = nextDelayMs(tool.retry, failures + 1, told?.retryAfterMs)
