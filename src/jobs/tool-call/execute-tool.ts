@@ -13,6 +13,7 @@ import { ABANDON_AFTER_MS, runBody, TimedOut } from './body.ts'
 import { InvalidResult, notServed } from '../../calls/errors.ts'
 import type { JobLink } from '../../calls/jobs.ts'
 import { lostIn } from '../../session/attempts.ts'
+import { readTarget } from '../../calls/reads.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, inputForModel, recordResult, type ResultStorage } from './record.ts'
 import { askLimits } from './limits.ts'
@@ -95,16 +96,16 @@ function callIdOfInput({ run, turn, resolution }: ToolCallInput): string {
  */
 async function otherResolution(
   needs: JobNeeds,
-  { sessionId, executionId, along, slices }: JobWithSlices,
+  job: JobWithSlices,
   input: ExecuteToolInput,
 ): Promise<Partial<Pick<ExecuteToolResult & { kind: 'not_begun' }, 'resolution'>>> {
   const served = needs.agents.get(input.agent)
   const agent = served && (await withToolsNow(served, needs.logger))
   const { tool, index, generation } = input.resolution
   if (!agent?.tools.has(tool)) return {}
-  const { run, intent, turn, keysOf, epoch, watermark, origin } = input
-  const target = { sessionId, epoch, executionId, watermark, ...defined({ origin }) }
-  const past = await needs.views.view(target, along).catch((err: unknown) => {
+  const { sessionId, slices } = job
+  const { run, intent, turn, keysOf } = input
+  const past = await needs.views.view(readTarget(job, input), job.along).catch((err: unknown) => {
     needs.logger.debug({ session: sessionId, call: callIdOfInput(input), err }, 'the events for resolving a call cannot be read now')
   })
   if (!past) return {}

@@ -10,6 +10,7 @@ import { StaleWatermark } from '../../calls/errors.ts'
 import { NO_REPORTS, toolContext } from './execute-tool.ts'
 import { runHooksOfCall } from '../model-call/hooks.ts'
 import { activeToolsNow, withActiveTools } from '../model-call/prompt.ts'
+import { readTarget } from '../../calls/reads.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, recordResult } from './record.ts'
 import { hasTool, parseInput, pastOfCall, resolveCall } from './resolve.ts'
@@ -24,11 +25,10 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
   const served = needs.agents.get(input.agent)
   const agent = served && (await withToolsNow(served, needs.logger))
   if (!agent || !hasTool(agent, input.tool)) return { kind: 'not_served' }
-  const { sessionId, executionId } = job
-  const { epoch, watermark, origin, run, turn, index, generation, tool } = input
+  const { sessionId } = job
+  const { run, turn, index, generation, tool } = input
   try {
-    const target = { sessionId, epoch, executionId, watermark, ...(origin && { origin }) }
-    const { state, transcript, slices } = await needs.views.view(target, job.along)
+    const { state, transcript, slices } = await needs.views.view(readTarget(job, input), job.along)
     const { keysOf, current } = state
     const call = {
       sessionId,
@@ -95,9 +95,7 @@ async function argumentsOf(
   input: CheckAnswerInput,
   { tool, callId }: { tool: Tool; callId: string },
 ): Promise<unknown> {
-  const { epoch, watermark, origin } = input
-  const target = { sessionId: job.sessionId, epoch, executionId: job.executionId, watermark, ...defined({ origin }) }
-  const { state } = await needs.views.view(target, job.along)
+  const { state } = await needs.views.view(readTarget(job, input), job.along)
   const raw = state.current?.calls.find((call) => call.callId === callId)?.input
   const parsed = raw !== undefined ? await parseInput(tool, raw) : undefined
   return parsed && 'input' in parsed ? parsed.input : raw
