@@ -1,4 +1,4 @@
-// What people and systems beside a session are notified of: a notification's type, and the facts of its event that name no content.
+// What people and other systems are notified of: a notification's type, and the facts of its event that name no content.
 import { defined } from './defined.ts'
 import type { EventType, SessionEvent } from './events.ts'
 import type { JsonObject } from './json.ts'
@@ -33,9 +33,9 @@ export function notificationOf(event: SessionEvent): { type: NotificationType; f
       return { type: 'call.waiting', facts: { kind: 'approval', run, turn, callId, tool, digest, expiresAt: timeOf(expiresAt) } }
     }
     case 'answer_requested': {
-      const { run, turn, callId, tool, expiresAt } = event
+      const { run, turn, callId, tool, expiresAt, asks } = event
       const expires = defined({ expiresAt: expiresAt === undefined ? undefined : timeOf(expiresAt) })
-      return { type: 'call.waiting', facts: { kind: 'answer', run, turn, callId, tool, ...expires } }
+      return { type: 'call.waiting', facts: { kind: asks ? 'question' : 'answer', run, turn, callId, tool, ...expires } }
     }
     case 'tool_unknown': {
       const { run, turn, callId, tool, ask } = event
