@@ -68,7 +68,8 @@ export async function withInterruptBench<T>(workers: number, use: (bench: Interr
 
   async function interruptRiding(): Promise<InterruptTimes> {
     const { sessionId, ...interrupted } = await interruptOne('riding')
-    if ((await activitiesOf(client, `pawl:${sessionId}`)).includes('executeTool')) throw new Error('The read did not ride on the model call.')
+    if ((await activitiesOf(client, `pawl:${sessionId}`)).includes('executeTool'))
+      throw new Error('The read did not ride on the model call.')
     return interrupted
   }
 

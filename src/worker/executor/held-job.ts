@@ -81,9 +81,9 @@ export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: Li
       }
     },
     admit: (request) => line.ask({ ask: 'admit', sessionId: one.order.ticket.sessionId, ...request }),
-    leaveLimits(callId) {
+    leaveLimits(entry) {
       // If it cannot be noted, the call counts as running until its time is over.
-      line.ask({ ask: 'leave_limits', sessionId: one.order.ticket.sessionId, callId }).catch(() => undefined)
+      line.ask({ ask: 'leave_limits', sessionId: one.order.ticket.sessionId, ...entry }).catch(() => undefined)
     },
     entered(timeoutMs: number) {
       if (isOnce(one)) bodies?.entered(job, timeoutMs)

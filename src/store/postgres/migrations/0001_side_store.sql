@@ -536,6 +536,8 @@ create table {schema}.call_limits (
   admitted_at timestamptz,                  -- null: the call waits
   yields boolean not null default false,    -- of a call that waits: for another limit, so that later ones may go first at this one
   begun boolean not null default false,     -- whether an attempt has begun since it was admitted
+  attempt int not null default 0,           -- the newest attempt that was admitted
+  entry text,                               -- its entry of the body: only its end frees the place
   until timestamptz not null,               -- how long the row counts, unless the call ends before
   primary key (tool, kind, key, session_id, call_id, asked_at)
 );
