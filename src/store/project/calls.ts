@@ -89,6 +89,7 @@ function newRecord({ callId, run, turn, tool }: Place, issuedAt: string): ToolCa
     model_input: null,
     status: null,
     attempt: 0,
+    recorded_attempt: 0,
     worker: null,
     result: null,
     error: null,
@@ -220,7 +221,7 @@ function noteFailedAttempt(record: ToolCallRecord, { error }: EventOf<'tool_atte
 
 /** The highest number in any event, which does not depend on how the events are split into flushes. */
 function countAttempt(record: ToolCallRecord, attempt: number): void {
-  record.attempt = Math.max(Number(record.attempt), attempt)
+  record.attempt = record.recorded_attempt = Math.max(Number(record.attempt), attempt)
 }
 
 function end(

@@ -143,7 +143,8 @@ create table {schema}.tool_calls (
   input_digest text,
   model_input jsonb,                        -- the model's own arguments, if a hook or a person changed them
   status text not null,
-  attempt integer not null default 0,
+  attempt integer not null default 0,       -- while it runs, ahead of the events
+  recorded_attempt integer not null default 0, -- the newest attempt of any event
   worker text,
   result jsonb,
   error jsonb,
