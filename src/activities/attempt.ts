@@ -50,7 +50,7 @@ export function countAttempt(
   }
 }
 
-/** The heartbeat details before the body is entered. */
-export function reportOf({ number, failed, lastProgress }: AttemptSoFar, worker: string): AttemptReport {
-  return { attempt: number, begun: false, failed, worker, ...defined({ progress: lastProgress }) }
+/** The heartbeat details before the body is entered. `assignment`: the number of the server's attempt. */
+export function reportOf({ number, failed, lastProgress }: AttemptSoFar, worker: string, assignment: number): AttemptReport {
+  return { attempt: number, assignment, begun: false, failed, worker, ...defined({ progress: lastProgress }) }
 }

@@ -135,6 +135,8 @@ export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unreporte
 /** What is known about an attempt that did not report back: heartbeat details, and the details of `WorkerDied`. */
 export interface AttemptReport {
   attempt: number
+  /** Which of the server's attempts at the activity reports: it keeps the report of an earlier one until the next heartbeat. */
+  assignment?: number
   /**
    * Of an `external` call: whether its body may have been entered. Of an attempt at a model call that waits for a worker that serves it:
    * whether one has asked the model. Always false for others, which may simply run again.
