@@ -8,6 +8,7 @@ import type { Start } from '../session/protocol/start.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
+import { answeredRequests } from './requests/answered.ts'
 import { requestsFinished } from './requests/passed-on.ts'
 import type { LateResults } from './calls/late-results.ts'
 import type { Stopping } from './stopping.ts'
@@ -127,6 +128,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
     const { workflowId, runId } = workflowInfo()
     const wanted = closing()
     const left = inherited()
+    const answered = answeredRequests()
     return continueAsNew<(next: SessionStart) => Promise<void>>({
       sessionId: sessionIdOf(workflowId),
       ...(settings && { settings }),
@@ -139,6 +141,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
         previous: runId,
         ...(wanted && { closing: wanted }),
         ...(left.length > 0 && { inherited: [...left] }),
+        ...(answered.length > 0 && { answered }),
       },
     })
   }
