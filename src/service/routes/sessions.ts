@@ -14,13 +14,8 @@ import { contextFor, prefixOf, requireOwnId, requireScope, tagsFor } from '../ac
 import { ServiceError } from '../errors.ts'
 import { firstOf } from '../first-of.ts'
 import { answerWith, type RouteCall, MEMORY, route, typed } from '../route.ts'
-import { after, json, matching, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, PRIORITY, sessionId } from '../schemas.ts'
+import { after, IDEMPOTENCY, json, matching, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, sessionId, STEPS } from '../schemas.ts'
 
-const IDEMPOTENCY = {
-  'Idempotency-Key': messageId
-    .optional()
-    .describe('The message’s id: pawl accepts each key once, however often a client repeats the request.'),
-}
 const AT_CHECKPOINT = z.strictObject({ at: z.int().min(1).optional().describe('The number of a checkpoint. Default: now.') })
 const MAX_EVENTS = 500
 const MAX_WAIT_S = 60
@@ -28,16 +23,20 @@ const DEFAULT_WAIT_S = 20
 /** The maximum of a column in Postgres. */
 const MAX_RUN = 2_147_483_647
 
-const open = z.strictObject({ id: sessionId.optional(), ...OPENING, ...PRIORITY, ...MESSAGE })
-const send = z.strictObject({ ...OPENING, ...PRIORITY, agent: OPENING.agent.optional(), ...MESSAGE })
+const open = z.strictObject({ id: sessionId.optional(), ...OPENING, ...STEPS, ...MESSAGE })
+const send = z.strictObject({ ...OPENING, ...STEPS, agent: OPENING.agent.optional(), ...MESSAGE })
 
 type OpenBody = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefined }
 
 /** @throws ServiceError if the caller may not send the message. */
-function requireSendable({ access, agents }: RouteCall<unknown, unknown, unknown>, id: string, { agent, priority }: OpenBody): void {
+function requireSendable(
+  { access, agents }: RouteCall<unknown, unknown, unknown>,
+  id: string,
+  { agent, priority, heartbeatTimeout }: OpenBody,
+): void {
   requireOwnId(access, id)
-  // Only `operate` may set a priority: otherwise, a tenant's user could put their own sessions ahead of others.
-  if (priority !== undefined) requireScope(access, 'operate')
+  // Only `operate` may set these: otherwise, a tenant's user could put their own sessions ahead of others.
+  if (priority !== undefined || heartbeatTimeout !== undefined) requireScope(access, 'operate')
   if (agent !== undefined && agents && !agents.includes(agent)) throw unknownAgent(agent, agents)
 }
 
@@ -56,9 +55,9 @@ export function checkSending(call: RouteCall<unknown, unknown, unknown>, id: str
 export async function sendTo(call: RouteCall<unknown, unknown, unknown>, id: string, body: OpenBody, fresh: { isNew?: true } = {}) {
   const { pawl, access, request } = call
   requireSendable(call, id, body)
-  const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout, priority } = body
+  const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout, heartbeatTimeout, priority } = body
   const session = pawl.session(id, {
-    ...defined({ agent, idleTimeout, priority: priority && defined(priority) }),
+    ...defined({ agent, idleTimeout, heartbeatTimeout, priority: priority && defined(priority) }),
     // Without an agent, no session is started, so these would not be used.
     ...(agent !== undefined && defined({ tags: tagsFor(access, tags), context: contextFor(access, context as Json | undefined) })),
   } as object)
