@@ -58,8 +58,9 @@ beforeAll(async () => {
   const handler = createHandler({ pawl: here.pawl, authorize, logger: SILENT })
   root = webClient(handler, 'root')
   post = (path, body, key) => root.post(path, body, { 'idempotency-key': key })
-  const paths = Object.values(handler.openApi.paths as Record<string, { post?: { operationId: string } }>)
-  operations = paths.flatMap(({ post: one }) => (one ? [one.operationId] : []))
+  const paths = Object.entries(handler.openApi.paths as Record<string, { post?: { operationId: string } }>)
+  // Webhooks belong to no session: their own tests repeat requests.
+  operations = paths.flatMap(([path, { post: one }]) => (one && !path.startsWith('/v1/webhooks') ? [one.operationId] : []))
 })
 afterAll(async () => {
   held.open()
