@@ -31,7 +31,7 @@ function keeper() {
   return { world, ask, attempt, leave }
 }
 
-it('a concurrency counts the calls that the store admitted before it went away, and says so once a minute', async () => {
+it('a concurrency limit counts the calls that the store admitted before it went away, and warns once a minute', async () => {
   const { world, leave, ask } = keeper()
   expect(await ask('a', concurrency)).toBe(0)
   world.isAway = true
@@ -55,7 +55,7 @@ it('the late end of an attempt leaves the place of the next one', async () => {
   expect(await ask('b', concurrency)).toBe(0)
 })
 
-it('a rate counts the calls that began within its time, whether they have ended or not', async () => {
+it('a rate limit counts the calls that began within its period, whether they have ended or not', async () => {
   const { world, leave, ask } = keeper()
   world.isAway = true
   expect(await ask('a', rate)).toBe(0)
@@ -66,7 +66,7 @@ it('a rate counts the calls that began within its time, whether they have ended 
   expect(await ask('c', rate)).toBe(0)
 })
 
-it('a rate counts each attempt of a call', async () => {
+it('a rate limit counts each attempt of a call', async () => {
   const { world, ask } = keeper()
   world.isAway = true
   expect(await ask('a', rate)).toBe(0)
