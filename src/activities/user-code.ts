@@ -35,7 +35,8 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     attempt: AttemptSoFar,
     about: Pick<Ticket, 'subject' | 'once'>,
   ): JobOrder<K> {
-    return { kind, input, attempt, ticket: { ...currentTicket(), report: reportOf(attempt, worker), ...about } }
+    const report = reportOf(attempt, worker, Context.current().info.attempt)
+    return { kind, input, attempt, ticket: { ...currentTicket(), report, ...about } }
   }
 
   /** Runs the job. Returns undefined if no executor could accept it. */

@@ -4,7 +4,7 @@ import type { AttemptReport, AttemptSoFar, RidingEffect } from '../session/attem
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { FailedAttempt } from '../session/call-facts.ts'
 import type { LogEntry, Watermark } from '../session/events.ts'
-import type { AdmissionRequest } from '../session/call-limits.ts'
+import type { AdmissionRequest, LimitedEntry } from '../session/call-limits.ts'
 import type { Json } from '../session/json.ts'
 import type { Reservation } from '../session/spending/reservation.ts'
 
@@ -103,8 +103,8 @@ export interface JobLink {
   ride(call: RidingEffect): Promise<void>
   /** Whether the limits of the call's tool admit it: 0 if they do, else the number of milliseconds after which to ask again. */
   admit(request: Omit<AdmissionRequest, 'sessionId'>): Promise<number>
-  /** Reports that an admitted call no longer runs. If the orchestrator dies, the next one learns of it. */
-  leaveLimits(callId: string): void
+  /** Reports that an admitted entry of a body has ended. If the orchestrator dies, the next one learns of it. */
+  leaveLimits(entry: Omit<LimitedEntry, 'sessionId'>): void
   /** Reports that the body is entered: its timeout starts. */
   entered(timeoutMs: number): void
   /** Makes the server durably record the reservation of a model call, and waits until it has. @throws AttemptLost. */

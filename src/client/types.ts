@@ -206,8 +206,17 @@ export interface RunHandle<O = unknown> {
   stream(options?: { signal?: AbortSignal }): AsyncIterable<Exclude<WatchItem, { type: 'status' }>>
 }
 
+/** Identifies a request, so that it can be sent again if its answer was lost. */
+export interface Repeatable {
+  /**
+   * The request's id, from 1 to 200 characters: the session carries out each id of a method once, and a repeated request gets the same
+   * answer. It remembers the newest 50, while its workflow is open. Default: a new UUID.
+   */
+  requestId?: string
+}
+
 /** Who makes a request, and why; recorded with the request. */
-export interface By {
+export interface By extends Repeatable {
   /** Who makes the request: at most 1,000 bytes. */
   by?: string
   /** Why: at most 4,000 bytes. */
@@ -261,24 +270,25 @@ export interface RecoverOptions extends By {
 export type RollbackOptions = Target & By & { keys?: 'kept' | 'forgotten' }
 
 /** Options of a fork. Without a target, it begins where the session is now. */
-export type ForkOptions = Partial<{ checkpoint: number; message: string; run: number }> & {
-  /** The new session's id: 1 to 200 of `[A-Za-z0-9._:/@-]`. Default: a new UUID. */
-  id?: string
-  /**
-   * Whether effects that the session has completed under keys of the whole session (`idempotency: 'session'`), and their results,
-   * count as completed in the fork too. Default `carried`.
-   */
-  keys?: 'carried' | 'forgotten'
-  /** Whether to interrupt a run in progress first. Default true. */
-  interrupt?: boolean
-  /** The new session's tags: at most 16,000 bytes of JSON. Default: those of the original. */
-  tags?: string[]
-  /** Who requests it: at most 1,000 bytes. */
-  by?: string
-}
+export type ForkOptions = Repeatable &
+  Partial<{ checkpoint: number; message: string; run: number }> & {
+    /** The new session's id: 1 to 200 of `[A-Za-z0-9._:/@-]`. Default: a new UUID. */
+    id?: string
+    /**
+     * Whether effects that the session has completed under keys of the whole session (`idempotency: 'session'`), and their results,
+     * count as completed in the fork too. Default `carried`.
+     */
+    keys?: 'carried' | 'forgotten'
+    /** Whether to interrupt a run in progress first. Default true. */
+    interrupt?: boolean
+    /** The new session's tags: at most 16,000 bytes of JSON. Default: those of the original. */
+    tags?: string[]
+    /** Who requests it: at most 1,000 bytes. */
+    by?: string
+  }
 
 /** A decision about a call: which arguments it is about, who made it, and a note. */
-export interface Decision {
+export interface Decision extends Repeatable {
   /** Digest of the arguments, from `approval_requested` or the list of pending calls. */
   digest: string
   /** Who decided: at most 1,000 bytes. */
@@ -419,7 +429,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    * seen open the next run.
    * @throws RequestRefusedError `invalid_request`; SessionNotFoundError `session_not_found` if no workflow of the session is open.
    */
-  interrupt(options?: { reason?: string; by?: string }): Promise<void>
+  interrupt(options?: By): Promise<void>
   /**
    * Takes a session out of `error`, even if its workflow has closed. Effects that the run completed are never repeated: they are replayed
    * by their keys, and the model is told about those that its transcript no longer shows.
@@ -483,7 +493,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    * @throws RequestRefusedError `invalid_reason`, `invalid_request`; SessionNotFoundError `session_not_found`; SessionUnavailableError
    * `session_unavailable`.
    */
-  checkpoint(reason: string, options?: { by?: string }): Promise<{ version: number; made: boolean }>
+  checkpoint(reason: string, options?: Omit<By, 'reason'>): Promise<{ version: number; made: boolean }>
   /**
    * Moves the session back; a run in progress is interrupted first. Everything after the target is archived. Completed effects cannot be
    * undone and are reported.
@@ -518,7 +528,7 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    * @throws RequestRefusedError `call_not_found`, `not_unknown`, `call_has_ended`, `invalid_resolution`, `invalid_request`;
    * SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
-  resolve(callId: string, resolution: ResolveRequest['resolution'], options?: { by?: string; note?: string }): Promise<void>
+  resolve(callId: string, resolution: ResolveRequest['resolution'], options?: Omit<By, 'reason'> & { note?: string }): Promise<void>
   /**
    * Answers a call of a client tool, with at most 1,000,000 bytes of JSON; `session.answer<typeof tool>(…)` types the answer by the tool's
    * `output` schema. Also answers a question of another tool, with at most 64,000 bytes: `{ action: 'accept', content }`, where `content`
@@ -531,6 +541,6 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   answer<T extends Tool = Tool<ToolNeeds, Json>>(
     callId: string,
     result: AnswerOf<T>,
-    options?: { by?: string; digest?: string },
+    options?: Omit<By, 'reason'> & { digest?: string },
   ): Promise<void>
 }

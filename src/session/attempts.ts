@@ -145,6 +145,8 @@ export function fateOf(attempt: FailedAttempt): 'death' | 'failure' | 'unreporte
 /** What is known about an attempt that did not report back: heartbeat details, and the details of `WorkerDied`. */
 export interface AttemptReport {
   attempt: number
+  /** Which of the server's attempts at the activity reports: it keeps the report of an earlier one until the next heartbeat. */
+  assignment?: number
   /**
    * Of an `external` call: whether its body may have been entered. Of an attempt at a model call that waits for a worker that serves it:
    * whether one has asked the model. Always false for others, which may simply run again.
@@ -245,7 +247,7 @@ export function countAttempt(
   }
 }
 
-/** The heartbeat details before the body is entered. */
-export function reportOf({ number, failed, lastProgress }: AttemptSoFar, worker: string): AttemptReport {
-  return { attempt: number, begun: false, failed, worker, ...defined({ progress: lastProgress }) }
+/** The heartbeat details before the body is entered. `assignment`: the number of the server's attempt. */
+export function reportOf({ number, failed, lastProgress }: AttemptSoFar, worker: string, assignment: number): AttemptReport {
+  return { attempt: number, assignment, begun: false, failed, worker, ...defined({ progress: lastProgress }) }
 }

@@ -11,10 +11,17 @@ export interface CallLimit {
   key: string
 }
 
+/** An entry of a call's body that has ended. */
+export type LimitedEntry = Pick<AdmissionRequest, 'sessionId' | 'callId' | 'entry'>
+
 /** A call that asks whether its tool's limits admit it. */
 export interface AdmissionRequest {
   sessionId: string
   callId: string
+  /** The number of the attempt. */
+  attempt: number
+  /** Identifies this entry of the body, because a job that is moved to another process keeps the number of its attempt. */
+  entry: string
   limits: readonly CallLimit[]
   /** For how many milliseconds it counts as running, unless it ends before. */
   forMs: number

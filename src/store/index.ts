@@ -139,7 +139,7 @@ export function openStore(options: StoreOptions): Store {
     notifyStop: (sessionId) => stops.notifier.notify(safeKey(sessionId), false),
     watchStops: (sessionId, wake) => stops.listener.watch(safeKey(sessionId), wake),
     admitCall: (request) => prepared(() => admitCall(database, schema, request)),
-    leaveLimits: (sessionId, callId) => prepared(() => leaveLimits(database, schema, { sessionId, callId })),
+    leaveLimits: (entry) => prepared(() => leaveLimits(database, schema, entry)),
     async shutGate(key, forMs, by) {
       await prepared(() => shutGate(database, schema, { key, forMs, by }))
       stops.notifier.notify(GATES, false)

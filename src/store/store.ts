@@ -1,5 +1,5 @@
 // The interface of the side store: flushing events and reading rows.
-import type { AdmissionRequest } from '../session/call-limits.ts'
+import type { AdmissionRequest, LimitedEntry } from '../session/call-limits.ts'
 import type { StoredGate } from './write/gates.ts'
 import type { DeltaCursor, DeltaPart, DeltaStream } from '../session/watching/deltas.ts'
 import type { LogEntry, SessionEvent } from '../session/events.ts'
@@ -155,8 +155,8 @@ export interface Store {
    * again within 5 s of that time loses its place.
    */
   admitCall(request: AdmissionRequest): Promise<number>
-  /** Records that the call no longer runs. */
-  leaveLimits(sessionId: string, callId: string): Promise<void>
+  /** Records that the entry of the call's body has ended. If a later one has the call's place, it keeps it. */
+  leaveLimits(entry: LimitedEntry): Promise<void>
   /** Whether this worker may let a call try the gate: in each `everyMs`, one worker may. */
   probeGate(key: string, everyMs: number): Promise<boolean>
   /** Calls back when a worker has shut a gate, or may have. */

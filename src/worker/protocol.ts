@@ -1,5 +1,5 @@
 // Messages between an orchestrator and its executors over a local socket, between both and their parent, and in a preflight. Only types.
-import type { AdmissionRequest } from '../session/call-limits.ts'
+import type { AdmissionRequest, LimitedEntry } from '../session/call-limits.ts'
 import type { EarlierKeys, GateSlot, ReadTarget, ValueSource } from '../calls/reads.ts'
 import type { SourceReport } from '../agent/tool.ts'
 import type { CrossingError } from './errors.ts'
@@ -88,8 +88,8 @@ export type Ask =
   | { ask: 'get_piece'; sessionId: string; sha256: string; from: number }
   /** Do the limits of its tool admit the call? The answer is the number of milliseconds after which to ask again. */
   | ({ ask: 'admit' } & AdmissionRequest)
-  /** Note that an admitted call no longer runs. */
-  | { ask: 'leave_limits'; sessionId: string; callId: string }
+  /** Note that an admitted entry of a body has ended. */
+  | ({ ask: 'leave_limits' } & LimitedEntry)
   /** Which call used this key in a part of the session that was pruned? */
   | { ask: 'earlier_key'; sessionId: string; key: string }
 

@@ -8,7 +8,9 @@ import type { Start } from '../session/protocol/start.ts'
 import type { SessionState } from '../session/state.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
+import { answeredRequests } from './requests/answered.ts'
 import { requestsFinished } from './requests/passed-on.ts'
+import type { LateResults } from './calls/late-results.ts'
 import type { Stopping } from './stopping.ts'
 import { defined } from '../session/defined.ts'
 
@@ -39,6 +41,7 @@ export interface ContinuingNeeds {
   closing(): Closing | undefined
   /** What the session has inherited but not yet used. */
   inherited(): readonly unknown[]
+  late: Pick<LateResults, 'areKept'>
 }
 
 /** A session at one moment. */
@@ -47,7 +50,7 @@ interface Snapshot {
   at: Watermark
 }
 
-export function startContinuing({ start, journal, flushing, stopping, closing, inherited }: ContinuingNeeds): Continuing {
+export function startContinuing({ start, journal, flushing, stopping, closing, inherited, late }: ContinuingNeeds): Continuing {
   const { events: dueEvents = DUE.events, bytes: dueBytes = DUE.bytes } = start.settings?.history ?? {}
   let triedAt = 0
   let sized = { count: 0, bytes: 0 }
@@ -59,7 +62,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
       const { historyLength, historySize } = workflowInfo()
       // The next step of this execution handles a pending stop, and this execution must answer rollbacks, forks and decisions in progress.
       if (!requestsFinished() || inheritsTooMuch()) return false
-      if ((historyLength < dueEvents && historySize < dueBytes) || stopping.isComing()) return false
+      if ((historyLength < dueEvents && historySize < dueBytes) || stopping.isComing() || late.areKept()) return false
       if (mustWait() || flushing.isDrained() || triedAt === 0) return true
       if (storedThen !== undefined && flushing.storedSeq() <= storedThen) return false
       return historyLength >= triedAt + BETWEEN_TRIES * dueEvents
@@ -118,13 +121,14 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
 
   /** There is no await between this check and the call, so later events are carried over or this execution proceeds. */
   function continueIfClean({ state, at }: Snapshot): Promise<never> | undefined {
-    if (!requestsFinished() || stopping.isComing()) return undefined
+    if (!requestsFinished() || stopping.isComing() || late.areKept()) return undefined
     const tail = journal.since(at.seq)
     if (jsonBytes(tail) > MAX_TAIL_BYTES) return undefined
     const { settings } = start
     const { workflowId, runId } = workflowInfo()
     const wanted = closing()
     const left = inherited()
+    const answered = answeredRequests()
     return continueAsNew<(next: SessionStart) => Promise<void>>({
       sessionId: sessionIdOf(workflowId),
       ...(settings && { settings }),
@@ -137,6 +141,7 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
         previous: runId,
         ...(wanted && { closing: wanted }),
         ...(left.length > 0 && { inherited: [...left] }),
+        ...(answered.length > 0 && { answered }),
       },
     })
   }

@@ -33,6 +33,7 @@ export async function serve(open: Session, start: Start): Promise<void> {
     stopping,
     closing: () => closing.wanted,
     inherited: open.inherited.left,
+    late: open.late,
   })
   const idleTimeoutMs = start.settings?.idleTimeoutMs ?? IDLE_TIMEOUT_MS
   /** A paused session, or one in an error, waits for a person without a time limit. */

@@ -56,7 +56,8 @@ import { startOpening } from './opening/loading.ts'
 import { startPacing } from './pacing.ts'
 import { hasCaughtUp, hasRunInProgress, type Session, stopDetails, untilRunsReleased } from './session-parts.ts'
 import { answer, approve, checkAnswerRequest, checkDecision, checkResolveRequest, deny, resolve } from './calls/approvals.ts'
-import { carryOutOnce, type UpdateAction, carryOutPassedOn, requestsFinished, type Updates } from './requests/passed-on.ts'
+import { continueAnswered } from './requests/answered.ts'
+import { carryOutOnce, type UpdateAction, carryOutPassedOn, isAnswered, requestsFinished, type Updates } from './requests/passed-on.ts'
 import { pause, unpause } from './requests/pausing.ts'
 import { raise } from './requests/raising.ts'
 import { checkIsInError, checkRecovery, choosesCalls, recover, recoverRequestOf } from './requests/recovery.ts'
@@ -94,6 +95,7 @@ const unpauseUpdate = defineUpdate<UnpauseAnswer, [PauseRequest]>(UPDATES.unpaus
 /** One durable conversation: Temporal workflow `pawlSession`, id `pawl:<sessionId>`. */
 export async function pawlSession(given?: SessionStart): Promise<void> {
   const start = readStart(given)
+  continueAnswered(start.carried?.answered)
   const resets = watchResets()
   const execution: CurrentExecution = {
     start,
@@ -156,7 +158,7 @@ function acceptUpdates(execution: CurrentExecution): Updates {
       validator: (raw) => {
         const session = ready(execution)
         // A request that is refused here leaves nothing in history, so its execution could not tell that there was one.
-        if (!session) return
+        if (!session || isAnswered()) return
         recoverRequestOf(raw)
         checkIsInError(session.journal.state)
       },
@@ -183,7 +185,11 @@ function acceptUpdates(execution: CurrentExecution): Updates {
   ): void {
     const carryOutRaw: UpdateAction<A, R> = (open, raw, receivedAt) => carryOut(open, requestOf<A>(raw), receivedAt)
     updates.set(update.name, carryOutRaw as UpdateAction<unknown, unknown>)
-    setHandler(update, (raw: A) => carryOutOnce(execution, raw, carryOutRaw), { validator: (raw) => check?.(requestOf<A>(raw)) })
+    setHandler(update, (raw: A) => carryOutOnce(execution, raw, carryOutRaw), {
+      validator: (raw) => {
+        if (!isAnswered()) check?.(requestOf<A>(raw))
+      },
+    })
   }
 }
 

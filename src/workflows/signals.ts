@@ -23,6 +23,7 @@ import { checkMessage } from '../session/protocol/incoming.ts'
 import { hasRoomFor } from '../session/fold/queue.ts'
 import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 import type { Journal } from './journal.ts'
+import { answeredRequest, noteAnswered } from './requests/answered.ts'
 
 /** One execution of the workflow. */
 export interface CurrentExecution {
@@ -65,7 +66,7 @@ export function receiveSignal(execution: CurrentExecution, name: string, raw: un
     case SIGNALS.message:
       return receiveMessage(execution, raw, signal)
     case SIGNALS.interrupt:
-      return interrupt(execution, stopDetails(requestOf(raw)), signal)
+      return interruptOnce(execution, requestOf(raw), signal)
     case SIGNALS.close: {
       const { by } = stopDetails(requestOf(raw))
       execution.closing.wanted ??= { when: 'idle', ...defined({ by }) }
@@ -98,6 +99,16 @@ function acceptMessage(session: Session, raw: unknown): void {
 function receiveLateResult(session: Session, raw: unknown): void {
   session.late.receive(raw, session.journal)
   session.flushing.nudge()
+}
+
+/** A repeated request must not stop the run that followed. */
+function interruptOnce(execution: CurrentExecution, request: StopSignal, signal?: number): void {
+  const { id } = request
+  if (typeof id === 'string') {
+    if (answeredRequest(id)) return
+    noteAnswered(id)
+  }
+  interrupt(execution, stopDetails(request), signal)
 }
 
 /** Interrupts the run in progress, once the session is open. */

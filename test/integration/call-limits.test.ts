@@ -159,7 +159,7 @@ describe('a call that waits for a limit', () => {
 describe('the store', () => {
   let store: Store
   const limit = { tool: `store-${randomUUID()}`, of: 'concurrency' as const, max: 1, key: '' }
-  const callOf = (callId: string) => ({ sessionId: 's', callId, forMs: 60_000, begins: true })
+  const callOf = (callId: string) => ({ sessionId: 's', callId, attempt: 1, entry: callId, forMs: 60_000, begins: true })
 
   beforeAll(() => {
     store = openStore({ postgres: here.stack.databaseUrl })
@@ -172,17 +172,32 @@ describe('the store', () => {
     expect(await store.admitCall({ ...callOf('b'), limits })).toBeGreaterThan(0)
     expect(await store.admitCall({ ...callOf('c'), limits })).toBeGreaterThan(0)
     expect(await store.admitCall({ ...callOf('a'), limits })).toBe(0)
-    await store.leaveLimits('s', 'a')
+    await store.leaveLimits({ sessionId: 's', callId: 'a', entry: 'a' })
     expect(await store.admitCall({ ...callOf('c'), limits })).toBeGreaterThan(0)
     expect(await store.admitCall({ ...callOf('b'), limits })).toBe(0)
-    await store.leaveLimits('s', 'b')
+    await store.leaveLimits({ sessionId: 's', callId: 'b', entry: 'b' })
     expect(await store.admitCall({ ...callOf('c'), limits })).toBe(0)
-    await store.leaveLimits('s', 'c')
+    await store.leaveLimits({ sessionId: 's', callId: 'c', entry: 'c' })
+  })
+
+  it('the store keeps the place of a call whose next attempt has begun when the end of the one before it is reported late', async () => {
+    const limits = [{ ...limit, tool: `fenced-${randomUUID()}` }]
+    const attempt = (n: number) => ({ ...callOf('a'), attempt: n, entry: `entry ${n}` })
+    const ended = (n: number) => store.leaveLimits({ sessionId: 's', callId: 'a', entry: `entry ${n}` })
+    for (const n of [1, 2]) expect(await store.admitCall({ ...attempt(n), limits })).toBe(0)
+    await ended(1)
+    expect(await store.admitCall({ ...callOf('b'), limits })).toBeGreaterThan(0)
+    // Another worker, which was held up, asks for the first attempt only now.
+    expect(await store.admitCall({ ...attempt(1), limits })).toBe(0)
+    await ended(1)
+    expect(await store.admitCall({ ...callOf('b'), limits })).toBeGreaterThan(0)
+    await ended(2)
+    expect(await store.admitCall({ ...callOf('b'), limits })).toBe(0)
   })
 
   it('the store counts a call that waited and then began only once', async () => {
     const rate = { tool: limit.tool, of: 'rate' as const, max: 2, perMs: 60_000, key: '' }
-    const one = { sessionId: 's', callId: 'a', forMs: 60_000, limits: [rate] }
+    const one = { ...callOf('a'), limits: [rate] }
     expect(await store.admitCall({ ...one, begins: false })).toBe(0)
     expect(await store.admitCall({ ...one, begins: true })).toBe(0)
     // Another attempt.
@@ -213,14 +228,14 @@ describe('the store', () => {
     const all = { tool, of: 'concurrency' as const, max: 1, key: '' }
     const ofTenant = (key: string) => [all, { tool, of: 'rate' as const, max: 1, perMs: 60_000, key }]
     expect(await store.admitCall({ ...callOf('a1'), limits: ofTenant('a') })).toBe(0)
-    await store.leaveLimits('s', 'a1')
+    await store.leaveLimits({ sessionId: 's', callId: 'a1', entry: 'a1' })
     // Nothing runs, and two calls of the tenant wait for its rate.
     for (const call of ['a2', 'a3']) expect(await store.admitCall({ ...callOf(call), limits: ofTenant('a') })).toBeGreaterThan(0)
     expect(await store.admitCall({ ...callOf('b1'), limits: ofTenant('b') })).toBe(0)
     // Once their rate admits them, which is as if they had another one, they come before what asked later.
     const asked = (callId: string) => store.admitCall({ ...callOf(callId), limits: ofTenant(callId) })
     for (const call of ['a2', 'c1']) expect(await asked(call)).toBeGreaterThan(0)
-    await store.leaveLimits('s', 'b1')
+    await store.leaveLimits({ sessionId: 's', callId: 'b1', entry: 'b1' })
     expect(await asked('c1')).toBeGreaterThan(0)
     expect(await asked('a2')).toBe(0)
   })
@@ -264,7 +279,7 @@ describe('the store', () => {
     await session.close()
     await until('it is closed', async () => (await session.state()).status === 'closed')
     await here.pawl.erase(session.id, { by: 'ann', force: true })
-    const late = { sessionId: session.id, callId: 'late', forMs: 60_000, limits: [{ ...limit, tool: agent.name, max: 5 }] }
+    const late = { ...callOf('late'), sessionId: session.id, limits: [{ ...limit, tool: agent.name, max: 5 }] }
     expect(await store.admitCall({ ...late, begins: true })).toBe(0)
     expect(await store.admitCall({ ...late, callId: 'later', begins: false })).toBe(0)
     const { rows } = await sql.query('select from pawl.call_limits where session_id = $1', [session.id])
@@ -277,7 +292,7 @@ describe('the store', () => {
     expect(await store.admitCall({ ...callOf('a'), limits: [limit] })).toBe(0)
     expect(await store.admitCall({ ...callOf('b'), limits })).toBeGreaterThan(0)
     expect((await rowsOf(other.tool)).map(({ admitted_at: at }) => at)).toEqual([null])
-    await store.leaveLimits('s', 'a')
+    await store.leaveLimits({ sessionId: 's', callId: 'a', entry: 'a' })
     expect(await store.admitCall({ ...callOf('b'), limits })).toBe(0)
     expect((await rowsOf(other.tool)).map(({ admitted_at: at }) => at)).toEqual([expect.anything()])
   })

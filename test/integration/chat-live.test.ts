@@ -129,4 +129,33 @@ describe('a chat at a terminal', () => {
     expect(rows.some((row) => row.includes('broke off'))).toBe(true)
     expect(rows.filter((row) => row.includes('once is enough'))).toHaveLength(1)
   })
+
+  it('Ctrl-C in a chat at a terminal interrupts the next run, too, although it began as soon as the one before had ended', async () => {
+    let asked = 0
+    const held = gate()
+    ends.push(held.open)
+    const talk = chat({
+      async model(_, ctx) {
+        asked += 1
+        if (asked > 2) return 'the third answer'
+        ctx.onDelta({ type: 'text', index: 0, text: `answer ${asked} ` })
+        await held.pass(ctx.signal)
+        return 'never'
+      },
+    })
+    const shows = (text: string, times = 1) =>
+      until(`it shows ${text}`, () => talk.screen().filter((row) => row.includes(text)).length >= times)
+    await shows('/help lists')
+    talk.type('one\n')
+    await shows('answer 1')
+    talk.type('two\n')
+    await until('the message waits', async () => (await here.pawl.session(talk.id).messages()).length === 2)
+    talk.type('\u0003')
+    await shows('answer 2')
+    talk.type('\u0003')
+    await shows('(interrupted', 2)
+    talk.type('three\n')
+    await shows('the third answer')
+    await talk.leave()
+  })
 })

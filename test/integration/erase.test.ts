@@ -627,6 +627,18 @@ describe('a large message to a session that does not exist', () => {
     expect(await schema.holding(SECRET)).toEqual([])
     await expect(here.pawl.erase('no-session', { by: 'ops' })).rejects.toMatchObject({ code: 'session_not_found' })
   })
+
+  it('a large value for an erased session whose message was never sent is pruned after 30 days', async () => {
+    const { id } = await closed()
+    await here.pawl.erase(id, { by: 'ops' })
+    const json = JSON.stringify(SECRET)
+    await store.blobs.put(id, { ref: { sha256: 'b'.repeat(64), bytes: json.length, preview: '' }, json })
+    await here.pawl.prune({ olderThan: '90d' })
+    expect(await schema.holding(SECRET)).not.toEqual([])
+    await schema.query(`update {schema}.blobs set created_at = now() - interval '31 days' where session_id = $1`, [id])
+    await here.pawl.prune({ olderThan: '90d' })
+    expect(await schema.holding(SECRET)).toEqual([])
+  })
 })
 
 describe('bad input', () => {

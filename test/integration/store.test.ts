@@ -4,7 +4,7 @@ import pg from 'pg'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { nextDigest } from '../../src/session/digest.ts'
 import { callIdOf } from '../../src/session/ids.ts'
-import type { LogEntry } from '../../src/session/events.ts'
+import type { EventBody, LogEntry } from '../../src/session/events.ts'
 import { fold } from '../../src/session/fold/fold.ts'
 import { addToTranscript } from '../../src/session/transcript/adding.ts'
 import { emptyTranscript } from '../../src/session/transcript/transcript.ts'
@@ -272,6 +272,17 @@ describe('a running call', () => {
     await store.markRunning('s', 't_1_1_0', 2, 'host:3')
     await store.markRunning('s', 't_1_1_0', 1, 'host:2')
     expect(await store.lists.toolCallsOf('s')).toMatchObject([{ status: 'running', attempt: 2, worker: 'host:3' }])
+  })
+
+  it('a running call that is abandoned with its run keeps only the attempts that events report, as after a rebuild', async () => {
+    const before = [started(), ...oneRun(1, 'u1')].slice(0, 6)
+    const log = logOf([...before, { type: 'run_interrupted', run: 1 } as EventBody])
+    await store.flush('s', EPOCH, log.slice(0, 6))
+    await store.markRunning('s', 't_1_1_0', 2, 'host:2')
+    await store.flush('s', EPOCH, log)
+    expect(await store.lists.toolCallsOf('s')).toMatchObject([{ attempt: 0, completedAt: expect.any(Date) }])
+    await store.flush('again', EPOCH, log)
+    expect(await store.lists.toolCallsOf('again')).toMatchObject([{ attempt: 0, completedAt: expect.any(Date) }])
   })
 
   it('a running call whose outcome was unknown gets the verdict of verify', async () => {

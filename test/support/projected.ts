@@ -227,7 +227,7 @@ function keepCall(calls: Map<string, PlainRow>, row: PlainRow): void {
   }
   const ended = row.outcome_seq !== null
   for (const [name, value] of Object.entries(row)) {
-    if (name === 'attempt') before.attempt = Math.max(Number(before.attempt), Number(value))
+    if (name === 'attempt' || name === 'recorded_attempt') before[name] = Math.max(Number(before[name]), Number(value))
     else if (name === 'issued_at') continue
     else if (name === 'waiting_until') before[name] = row.status === null ? before[name] : value
     else if (name === 'milestones')

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunHandle, SessionHandle, SessionOptions } from '../../client/types.ts'
 import { textOf } from '../../session/content.ts'
 import { PawlError } from '../../session/errors.ts'
-import type { EventOf } from '../../session/events.ts'
+import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import { type Command, commandOf, HELP } from './slash-commands.ts'
 import { CliError, describeError } from '../errors.ts'
@@ -184,6 +184,9 @@ function reopen(talk: Talk, current: CurrentSession): void {
   })
 }
 
+/** What ends a run, or puts it into an error. */
+const ENDS: readonly SessionEvent['type'][] = ['run_completed', 'run_interrupted', 'error_entered']
+
 /** Makes a session the current one; events up to `shownUpTo` are not shown again. */
 function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: number): CurrentSession {
   talk.current?.follower.stop()
@@ -197,6 +200,8 @@ function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: num
   const follower = followRuns({
     shownUpTo,
     onEvent(event) {
+      // The next run may begin at once, for a message that was typed meanwhile: it has not been asked to stop.
+      if (ENDS.includes(event.type)) talk.interrupting = false
       if (event.type === 'approval_requested') digests.set(event.callId, event.digest)
       if (event.type === 'answer_requested') noteQuestion({ digests, decided }, event)
       if (event.type === 'approval_decided' || event.type === 'answer_received') decided.add(event.callId)

@@ -6,9 +6,9 @@ import { nextDigest } from '../../session/digest.ts'
 import type { SessionEvent, Target } from '../../session/events.ts'
 import { type ForkPoint, type ForkRequest, type SessionStart, UPDATES, workflowIdOf } from '../../session/protocol/protocol.ts'
 import { checkTarget, effectsAfter, locate, TargetRefused } from '../../session/recovery/targets.ts'
-import { type UpdateTarget, refusable, sendUpdate, startFor } from './updates.ts'
+import { type UpdateTarget, refusable, sendUpdate, startFor, updateIdOf } from './updates.ts'
 import { RequestRefusedError, SessionNotFoundError } from '../errors.ts'
-import { checkSessionId } from './session-id.ts'
+import { checkSessionId, uuidOf } from './session-id.ts'
 import { executionStateOf } from './hold-ups.ts'
 import { checkOpening } from './large-content.ts'
 import type { ForkOptions } from '../types.ts'
@@ -24,12 +24,16 @@ export async function fork(
   events: () => AsyncIterable<SessionEvent>,
   isStored: (id: string) => Promise<boolean>,
 ): Promise<string> {
-  const { id = randomUUID(), keys = 'carried', tags, by } = options
+  const { requestId, keys = 'carried', tags, by } = options
+  const { id = requestId === undefined ? randomUUID() : uuidOf(`${asked.sessionId}\n${requestId}`) } = options
   checkSessionId(id)
   checkOpening({ tags })
   const target = targetOf(options)
   // Checked before a run is interrupted, because a refusal must change nothing.
-  if (options.id !== undefined && ((await isOpen(asked, id)) || (await isStored(id)))) throw exists(id)
+  if ((options.id ?? requestId) !== undefined && ((await isOpen(asked, id)) || (await isStored(id)))) {
+    if (options.id === undefined) return id
+    throw exists(id)
+  }
   const { toSeq: seq, digest } = await forkPoint(asked, target, options, events)
   const start: SessionStart = {
     sessionId: id,
@@ -41,6 +45,7 @@ export async function fork(
     await refusable(id, () => startFor(asked, UPDATES.resume, [], start, 'FAIL'))
   } catch (cause) {
     if (!isTaken(cause)) throw cause
+    if (options.id === undefined && requestId !== undefined) return id
     throw exists(id, cause)
   }
   return id
@@ -77,15 +82,18 @@ export function targetOf({ checkpoint, message, run }: Partial<Record<'checkpoin
 async function forkPoint(
   asked: UpdateTarget,
   target: Target | undefined,
-  { interrupt, by }: ForkOptions,
+  { interrupt, by, requestId }: ForkOptions,
   events: () => AsyncIterable<SessionEvent>,
 ): Promise<ForkPoint> {
   const { client, sessionId } = asked
+  const updateId = updateIdOf(UPDATES.fork, requestId)
   const request: ForkRequest = { ...(target && { target }), ...defined({ interrupt, by }) }
   try {
     const workflow = client.workflow.getHandle(workflowIdOf(sessionId))
     return await refusable(sessionId, () =>
-      sendUpdate(asked, () => workflow.startUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork, { args: [request], waitForStage: 'ACCEPTED' })),
+      sendUpdate(asked, () =>
+        workflow.startUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork, { updateId, args: [request], waitForStage: 'ACCEPTED' }),
+      ),
     )
   } catch (error) {
     if (!(error instanceof WorkflowNotFoundError)) throw error

@@ -5,6 +5,7 @@ import { checkOptions, flag, integer, oneOf, options, where } from '../../option
 import { InvalidOptionError } from '../../options/errors.ts'
 import { defined } from '../../session/defined.ts'
 import type { ResolveRequest } from '../../session/protocol/protocol.ts'
+import { MAX_MESSAGE_ID } from '../../session/protocol/requests.ts'
 import { RECOVERIES } from '../../session/recovery/recovery.ts'
 import { isObject, type Json } from '../../session/json.ts'
 import type { Budget } from '../../session/spending/spend.ts'
@@ -29,6 +30,10 @@ function hasJson(value: unknown): boolean {
 }
 
 const by = string('text that says who makes the request').optional()
+const requestId = where<string>(
+  (value) => typeof value === 'string' && value.length > 0 && value.length <= MAX_MESSAGE_ID,
+  'text of 1 to 200 characters',
+).optional()
 const reason = string('text').optional()
 const note = string('text').optional()
 const digest = string("the digest of the call's arguments, from the list of pending calls")
@@ -40,11 +45,11 @@ const target = {
 
 const A_TARGET = 'an object such as { checkpoint: 3 }, { message: id } or { run: 2 }'
 const MADE_BY = options({ by }, "an object such as { by: 'ann' }")
-const ANSWERED = options({ by, digest: string('the digest of the question').optional() }, "an object such as { by: 'ann' }")
-const SAID = options({ by, reason }, "an object such as { reason: 'why' }")
-const NOTED = options({ by, note }, "an object such as { note: 'why' }")
+const ANSWERED = options({ by, digest: string('the digest of the question').optional(), requestId }, "an object such as { by: 'ann' }")
+const SAID = options({ by, reason, requestId }, "an object such as { reason: 'why' }")
+const NOTED = options({ by, note, requestId }, "an object such as { note: 'why' }")
 const TARGET = options(target, A_TARGET)
-const ROLLBACK = options({ ...target, keys: oneOf('kept', 'forgotten').optional(), by, reason }, A_TARGET)
+const ROLLBACK = options({ ...target, keys: oneOf('kept', 'forgotten').optional(), by, reason, requestId }, A_TARGET)
 /** The new session's id and tags have codes of their own. */
 const FORK = options(
   {
@@ -54,6 +59,7 @@ const FORK = options(
     interrupt: flag().optional(),
     tags: z.unknown().optional(),
     by,
+    requestId,
   },
   A_TARGET,
 )
@@ -64,6 +70,7 @@ const RAISE = options(
     scope: oneOf('run', 'session').optional(),
     by,
     reason,
+    requestId,
   },
   'an object such as { maxUsd: 5 }',
 )
@@ -76,12 +83,13 @@ const RECOVER = options(
     force: flag().optional(),
     by,
     reason,
+    requestId,
   },
   "an object such as { strategy: 'continue_run' }",
 )
 const A_DECISION = "an object such as { digest, by: 'ann' }, with the digest from the list of pending calls"
-const APPROVAL = options({ digest, by, note, input: json().optional() }, A_DECISION)
-const DENIAL = options({ digest, by, note, reason }, A_DECISION)
+const APPROVAL = options({ digest, by, note, requestId, input: json().optional() }, A_DECISION)
+const DENIAL = options({ digest, by, note, reason, requestId }, A_DECISION)
 
 type OptionCheck<S extends z.ZodType> = (given?: unknown) => Members<z.output<S>>
 type Members<T> = { [K in keyof T]: Exclude<T[K], undefined> }
@@ -93,6 +101,7 @@ function checking<S extends z.ZodObject>(schema: S, presence?: 'required'): Opti
 
 /** `by` alone. @throws InvalidOptionError `invalid_option`, RequestRefusedError `invalid_request`; so do the functions below. */
 export const checkBy = checking(MADE_BY)
+/** `by`, the digest of a question, and the id of the request. */
 export const checkAnswering = checking(ANSWERED)
 /** `by` and a reason. */
 export const checkReasoned = checking(SAID)

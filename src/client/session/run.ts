@@ -220,8 +220,15 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
     }
   }
 
-  return { sessionId, messageId, result, settled, events, stream }
+  const handle: RunHandle = { sessionId, messageId, result, settled, events, stream }
+  if (after !== undefined) regenerated.set(handle, after)
+  return handle
 }
+
+const regenerated = new WeakMap<RunHandle, number>()
+
+/** Of a run that answers a message again: the `seq` of the event that took the session back. */
+export const regeneratedAt = (run: RunHandle): number | undefined => regenerated.get(run)
 
 function isOfMessage(event: SessionEvent, messageId: string): boolean {
   return (event.type === 'message_received' || event.type === 'message_rejected') && event.messageId === messageId

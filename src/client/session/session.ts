@@ -23,7 +23,7 @@ import { TARGET_REQUIRED } from '../../session/protocol/requests.ts'
 import type { Store } from '../../store/store.ts'
 import { sessionQueriesOf, transcriptOf } from '../queries/queries.ts'
 import { checkSessionId } from './session-id.ts'
-import { type UpdateTarget, ask, inTurn, type StartLabels, startShown } from './updates.ts'
+import { type UpdateTarget, ask, inTurn, type StartLabels, startShown, updateIdOf } from './updates.ts'
 import type { StartIndexed } from '../../connect/search-attributes.ts'
 import { InvalidMessageError, RequestRefusedError, SessionNotFoundError } from '../errors.ts'
 import { fork, targetOf } from './forking.ts'
@@ -70,7 +70,7 @@ import { noteSource } from './stored-past.ts'
 import { checkReading, readMoments, readSlice } from './slice.ts'
 import { readReport } from './status.ts'
 import { pastOf, stateAt } from './at-checkpoint.ts'
-import type { ForkOptions, RunHandle, SendOptions, SessionHandle } from '../types.ts'
+import type { By, ForkOptions, Repeatable, RunHandle, SendOptions, SessionHandle } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
 /** What a session handle needs. */
@@ -162,11 +162,12 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     new InvalidMessageError('no_agent', `Session "${id}" is not open. Name the agent, pawl.session(id, { agent }), to start or resume it.`)
 
   /** Sends an update with checked details. */
-  async function request<R>(update: string, details: object): Promise<R> {
-    return sayingIfErased(source, () => inTurn(client, id, details, () => ask(asked, update, details)))
+  async function request<R>(update: string, given: Repeatable & Record<string, unknown>): Promise<R> {
+    const { requestId, ...details } = given
+    return sayingIfErased(source, () => inTurn(client, id, details, () => ask(asked, update, details, requestId)))
   }
 
-  async function decideOn<R>(update: string, given: unknown, details: object): Promise<R> {
+  async function decideOn<R>(update: string, given: unknown, details: Repeatable & Record<string, unknown>): Promise<R> {
     const callId = checkCallId(given)
     return orItsFate(store, id, callId, () => request<R>(update, { callId, ...details }))
   }
@@ -192,9 +193,10 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     }
   }
 
-  async function interrupt(details: object): Promise<void> {
+  async function interrupt({ requestId, ...details }: By): Promise<void> {
+    const named = requestId === undefined ? details : { ...details, id: updateIdOf(SIGNALS.interrupt, requestId) }
     try {
-      await sayingIfErased(source, () => stop(SIGNALS.interrupt, details))
+      await sayingIfErased(source, () => stop(SIGNALS.interrupt, named))
     } catch (cause) {
       const status = await statusOnceEnded(cause)
       const text =
@@ -274,12 +276,12 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
         if (last?.event.type === 'session_closed') return
       }
     },
-    checkpoint: async (reason, given) => request(UPDATES.checkpoint, { reason: checkCheckpointReason(reason), ...checkBy(given) }),
+    checkpoint: async (reason, given) => request(UPDATES.checkpoint, { reason: checkCheckpointReason(reason), ...checkRepeatable(given) }),
     async rollback(given) {
-      const { by, reason, keys, ...named } = checkRollback(given)
+      const { by, reason, keys, requestId, ...named } = checkRollback(given)
       const target = targetOf(named)
       if (!target) throw new RequestRefusedError('invalid_target', TARGET_REQUIRED)
-      return request(UPDATES.rollback, { target, ...defined({ keys, by, reason }) })
+      return request(UPDATES.rollback, { target, ...defined({ keys, by, reason, requestId }) })
     },
     async regenerate(given) {
       const { messageId, seq } = await request<RegenerateAnswer>(UPDATES.regenerate, checkReasoned(given))

@@ -16,7 +16,15 @@ import {
 import { ApplicationFailure } from '@temporalio/common'
 import { onTemporal } from '../../connect/deadline.ts'
 import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
-import { refusalIn, type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol/protocol.ts'
+import { sha256Of } from '../../store/blobs.ts'
+import {
+  refusalIn,
+  REQUEST_ID,
+  type SessionStart,
+  WORKFLOW_TASK_TIMEOUT_MS,
+  WORKFLOW_TYPE,
+  workflowIdOf,
+} from '../../session/protocol/protocol.ts'
 import { RequestRefusedError, SessionNotFoundError, SessionUnavailableError } from '../errors.ts'
 import { type HoldUps, watchHoldUps } from './hold-ups.ts'
 import { type StartIndexed, searchAttributesOf } from '../../connect/search-attributes.ts'
@@ -46,11 +54,17 @@ export interface UpdateTarget {
   indexed: StartIndexed
 }
 
+/** The id of an update: the same for each request with this id. Ids belong to a method, because the server does not compare them. */
+export function updateIdOf(update: string, requestId: string | undefined): string {
+  if (requestId === undefined) return randomUUID()
+  return `${REQUEST_ID}${sha256Of(`${update}\n${requestId}`).slice(0, 40)}`
+}
+
 /** Carries out an update; a session whose workflow has closed is resumed for it. @throws RequestRefusedError, SessionNotFoundError. */
-export async function ask<R>(asked: UpdateTarget, update: string, request?: object): Promise<R> {
+export async function ask<R>(asked: UpdateTarget, update: string, request?: object, requestId?: string): Promise<R> {
   const workflow = asked.client.workflow.getHandle(workflowIdOf(asked.sessionId))
   // Sent again with the same id, the update is carried out only once.
-  const updateId = randomUUID()
+  const updateId = updateIdOf(update, requestId)
   return refusable(asked.sessionId, async () => {
     try {
       return await sendUpdate(asked, () =>
@@ -67,6 +81,7 @@ export async function ask<R>(asked: UpdateTarget, update: string, request?: obje
         request === undefined ? [] : [request],
         { sessionId, mustExist: true, ...(settings && { settings }) },
         'USE_EXISTING',
+        updateId,
       )
     }
   })
@@ -79,6 +94,7 @@ export function startFor<R>(
   args: object[],
   start: SessionStart,
   workflowIdConflictPolicy: 'USE_EXISTING' | 'FAIL',
+  updateId = randomUUID() as string,
 ): Promise<R> {
   const { client, taskQueue, shown, indexed } = asked
   return sendUpdate({ ...asked, sessionId: start.sessionId }, () =>
@@ -94,6 +110,7 @@ export function startFor<R>(
       // The update rejects with the same error.
       startWorkflowOperation.workflowHandle().catch(() => undefined)
       return client.workflow.startUpdateWithStart(update, {
+        updateId,
         args,
         startWorkflowOperation,
         waitForStage: 'ACCEPTED',

@@ -1,4 +1,5 @@
 // Limits of a tool's calls over all workers: asks for admission before the body, and reports when the call no longer runs.
+import { randomUUID } from 'node:crypto'
 import type { ExecuteToolInput, ExecuteToolResult } from '../../calls/activities.ts'
 import { TryAgain } from '../../calls/errors.ts'
 import { lostIn } from '../../session/attempts.ts'
@@ -33,14 +34,15 @@ export async function askLimits(needs: JobNeeds, job: Job, tool: Tool, input: Ex
   }
   const { limits } = asked
   const forMs = tool.timeoutMs + HOLD_GRACE_MS
-  const waitMs = limits.length > 0 ? await job.link.admit({ callId, limits, forMs, begins: !untilAdmitted }) : 0
+  const entry = randomUUID()
+  const waitMs = limits.length > 0 ? await job.link.admit({ callId, attempt: number, entry, limits, forMs, begins: !untilAdmitted }) : 0
   if (waitMs > 0) {
     const reason = reasonOf(limits)
     if (untilAdmitted) throw new TryAgain('Limited', reason, { afterMs: waitMs })
     return { result: { kind: 'limited', ...before, reason } }
   }
   if (untilAdmitted) return { result: { kind: 'not_begun', ...before } }
-  return limits.length > 0 ? watched(tool, () => job.link.leaveLimits(callId)) : { tool, left: () => undefined }
+  return limits.length > 0 ? watched(tool, () => job.link.leaveLimits({ callId, entry })) : { tool, left: () => undefined }
 }
 
 /** The same tool. If its body continues after pawl has stopped waiting for it, the call keeps its place for a while. */

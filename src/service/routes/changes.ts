@@ -4,8 +4,11 @@ import { z } from 'zod'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
 import { prefixOf, requireOwnId, tagsOfFork } from '../access.ts'
+import { RequestRefusedError } from '../../client/errors.ts'
+import { uuidOf } from '../../client/session/session-id.ts'
 import type { RecoverOptions, RollbackOptions } from '../../client/types.ts'
-import { answerWith, MEMORY, route, typed } from '../route.ts'
+import { requestIdOf, REPEATABLE } from '../request-id.ts'
+import { answerWith, MEMORY, route, type RouteCall, typed } from '../route.ts'
 import { callId, json, note, OF_CALL, OF_SESSION, sessionId, TARGET, WHY } from '../schemas.ts'
 
 const why = z.strictObject(WHY)
@@ -16,7 +19,18 @@ const calls = z.array(callId).max(1_000).optional()
 
 const SEND = { method: 'post', tag: 'sessions', scope: 'send', params: OF_SESSION } as const
 const OPERATE = { method: 'post', tag: 'operations', scope: 'operate', params: OF_SESSION } as const
-const DECIDE = { method: 'post', tag: 'decisions', params: OF_CALL } as const
+const DECIDE = { method: 'post', tag: 'decisions', params: OF_CALL, headers: REPEATABLE } as const
+
+type Caller = Pick<RouteCall<unknown, unknown, unknown>, 'access' | 'request' | 'by'>
+
+/** Who makes the request, and its id if it has one. */
+const saidIn = (call: Caller): { by: string; requestId?: string } => ({ by: call.by, ...requestIdOf(call) })
+
+/** A fork's id; a repeated request gets the same one. */
+function newForkId(call: Caller): string {
+  const { requestId } = requestIdOf(call)
+  return `${prefixOf(call.access) ?? ''}${requestId === undefined ? randomUUID() : uuidOf(requestId)}`
+}
 
 export const CHANGE_ROUTES = [
   route({
@@ -27,8 +41,8 @@ export const CHANGE_ROUTES = [
     scope: 'approve',
     body: z.strictObject({ digest, note, input: json.optional().describe('Arguments to execute it with.') }),
     answer: typed('The digest of what is executed.'),
-    handle: ({ session, params, body, by }) =>
-      session(params.session).approve(params.call, { ...defined(body), digest: body.digest, by } as never),
+    handle: ({ params, body, ...call }) =>
+      call.session(params.session).approve(params.call, { ...defined(body), ...saidIn(call), digest: body.digest } as never),
   }),
   route({
     ...DECIDE,
@@ -38,7 +52,8 @@ export const CHANGE_ROUTES = [
     scope: 'approve',
     body: z.strictObject({ digest, note, reason: WHY.reason.describe('The reason; recorded, and shown to the model.') }),
     answer: DONE,
-    handle: ({ session, params, body, by }) => session(params.session).deny(params.call, { ...defined(body), digest: body.digest, by }),
+    handle: ({ params, body, ...call }) =>
+      call.session(params.session).deny(params.call, { ...defined(body), ...saidIn(call), digest: body.digest }),
   }),
   route({
     ...DECIDE,
@@ -53,8 +68,10 @@ export const CHANGE_ROUTES = [
       digest: z.string().optional().describe('The digest of the question; if the call asks another one by now, the answer is refused.'),
     }),
     answer: DONE,
-    handle: ({ session, params, body, by }) =>
-      session(params.session).answer(params.call, (body.result ?? null) as never, { by, ...defined({ digest: body.digest }) }),
+    handle: ({ params, body, ...call }) =>
+      call
+        .session(params.session)
+        .answer(params.call, (body.result ?? null) as never, { ...saidIn(call), ...defined({ digest: body.digest }) }),
   }),
   route({
     ...DECIDE,
@@ -71,31 +88,33 @@ export const CHANGE_ROUTES = [
       note,
     }),
     answer: DONE,
-    handle({ session, params, body, by }) {
+    handle({ params, body, ...call }) {
       const { resolution, note: said } = body
       const happened = typeof resolution === 'object' && resolution.happened
       const told = happened ? { happened, result: (resolution.result ?? null) as Json } : resolution
-      return session(params.session).resolve(params.call, told as never, { by, ...defined({ note: said }) })
+      return call.session(params.session).resolve(params.call, told as never, { ...saidIn(call), ...defined({ note: said }) })
     },
   }),
   route({
     ...SEND,
     path: '/v1/sessions/{session}/interrupt',
     operation: 'interruptSession',
+    headers: REPEATABLE,
     summary: 'Stop the run in progress.',
     body: why,
     answer: ACCEPTED,
-    handle: ({ session, params, body, by }) => session(params.session).interrupt({ by, ...defined(body) }),
+    handle: ({ params, body, ...call }) => call.session(params.session).interrupt({ ...saidIn(call), ...defined(body) }),
   }),
   route({
     ...SEND,
     path: '/v1/sessions/{session}/regenerate',
     operation: 'regenerate',
+    headers: REPEATABLE,
     summary: 'Answer the newest run’s messages again; completed effects are not repeated.',
     body: why,
     answer: typed('The message that is answered again.', 202),
-    async handle({ session, params, body, by }) {
-      return { messageId: (await session(params.session).regenerate({ by, ...defined(body) })).messageId }
+    async handle({ params, body, ...call }) {
+      return { messageId: (await call.session(params.session).regenerate({ ...saidIn(call), ...defined(body) })).messageId }
     },
   }),
   route({
@@ -118,6 +137,7 @@ export const CHANGE_ROUTES = [
     ...OPERATE,
     path: '/v1/sessions/{session}/recover',
     operation: 'recoverSession',
+    headers: REPEATABLE,
     summary: 'Take a session out of `error`.',
     body: z.strictObject({
       strategy: z.enum(['continue_run', 'restart_run', 'restart_from_last_effect', 'selective', 'abandon']).optional(),
@@ -128,12 +148,13 @@ export const CHANGE_ROUTES = [
       ...WHY,
     }),
     answer: DONE,
-    handle: ({ session, params, body, by }) => session(params.session).recover({ ...defined(body), by } as RecoverOptions),
+    handle: ({ params, body, ...call }) => call.session(params.session).recover({ ...defined(body), ...saidIn(call) } as RecoverOptions),
   }),
   route({
     ...OPERATE,
     path: '/v1/sessions/{session}/rollback',
     operation: 'rollBackSession',
+    headers: REPEATABLE,
     summary: 'Move the session back. Effects that completed cannot be undone and are reported.',
     body: z.strictObject({
       ...TARGET,
@@ -144,12 +165,13 @@ export const CHANGE_ROUTES = [
       ...WHY,
     }),
     answer: typed('The session’s new position, and the effects that were not undone.'),
-    handle: ({ session, params, body, by }) => session(params.session).rollback({ ...defined(body), by } as RollbackOptions),
+    handle: ({ params, body, ...call }) => call.session(params.session).rollback({ ...defined(body), ...saidIn(call) } as RollbackOptions),
   }),
   route({
     ...OPERATE,
     path: '/v1/sessions/{session}/fork',
     operation: 'forkSession',
+    headers: REPEATABLE,
     summary: 'Make a new session from a point of this one’s past. Without a target, it begins at the session’s current state.',
     memory: MEMORY.chat,
     body: z.strictObject({
@@ -160,11 +182,19 @@ export const CHANGE_ROUTES = [
       tags: z.array(z.string()).max(100).optional(),
     }),
     answer: typed('The fork.', 201),
-    async handle({ session, params, body, by, access }) {
-      const source = session(params.session)
-      const { id = `${prefixOf(access) ?? ''}${randomUUID()}`, tags, ...rest } = body
+    async handle({ params, body, ...call }) {
+      const { access } = call
+      const source = call.session(params.session)
+      const said = saidIn(call)
+      const { id = newForkId(call), tags, ...rest } = body
       requireOwnId(access, id)
-      const fork = await source.fork({ ...defined({ ...rest, tags: tagsOfFork(access, tags) }), id, by })
+      const options = { ...defined({ ...rest, tags: tagsOfFork(access, tags) }), ...said, id }
+      const fork = await source.fork(options).catch((error: unknown) => {
+        // Only the same request makes a fork with this id.
+        const isSame = said.requestId !== undefined && body.id === undefined
+        if (isSame && error instanceof RequestRefusedError && error.code === 'session_exists') return { id }
+        throw error
+      })
       return answerWith({ sessionId: fork.id }, 201, {})
     },
   }),
@@ -172,24 +202,27 @@ export const CHANGE_ROUTES = [
     ...OPERATE,
     path: '/v1/sessions/{session}/pause',
     operation: 'pauseSession',
+    headers: REPEATABLE,
     summary: 'Finish the step in progress, then start no other step.',
     body: why,
     answer: typed('When it was paused.'),
-    handle: ({ session, params, body, by }) => session(params.session).pause({ by, ...defined(body) }),
+    handle: ({ params, body, ...call }) => call.session(params.session).pause({ ...saidIn(call), ...defined(body) }),
   }),
   route({
     ...OPERATE,
     path: '/v1/sessions/{session}/unpause',
     operation: 'unpauseSession',
+    headers: REPEATABLE,
     summary: 'Let a paused session continue.',
     body: why,
     answer: typed('It continues.'),
-    handle: ({ session, params, body, by }) => session(params.session).unpause({ by, ...defined(body) }),
+    handle: ({ params, body, ...call }) => call.session(params.session).unpause({ ...saidIn(call), ...defined(body) }),
   }),
   route({
     ...OPERATE,
     path: '/v1/sessions/{session}/raise',
     operation: 'raiseLimits',
+    headers: REPEATABLE,
     summary: 'Raise limits of the run or of the session; the numbers are the complete new limits.',
     body: z.strictObject({
       maxUsd: z.number().gt(0).max(1_000_000).optional(),
@@ -198,15 +231,17 @@ export const CHANGE_ROUTES = [
       ...WHY,
     }),
     answer: typed('The limits are raised.'),
-    handle: ({ session, params, body, by }) => session(params.session).raise({ ...defined(body), by }),
+    handle: ({ params, body, ...call }) => call.session(params.session).raise({ ...defined(body), ...saidIn(call) }),
   }),
   route({
     ...OPERATE,
     path: '/v1/sessions/{session}/checkpoints',
     operation: 'makeCheckpoint',
+    headers: REPEATABLE,
     summary: 'Make a checkpoint, now or when the turn in progress has closed.',
     body: z.strictObject({ reason: z.string().min(1).max(4_000) }),
     answer: typed('Its version, and whether it has been made.', 201),
-    handle: async ({ session, params, body, by }) => answerWith(await session(params.session).checkpoint(body.reason, { by }), 201, {}),
+    handle: async ({ params, body, ...call }) =>
+      answerWith(await call.session(params.session).checkpoint(body.reason, saidIn(call)), 201, {}),
   }),
 ]

@@ -1,8 +1,9 @@
 // Routes of one session: open it, send messages to it, read it.
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Pawl } from '../../client/pawl.ts'
 import { ResultTimeoutError, SessionNotFoundError, SessionUnavailableError } from '../../client/errors.ts'
+import { uuidOf } from '../../client/session/session-id.ts'
 import { checkContent, checkOpening } from '../../client/session/large-content.ts'
 import type { SendOptions, SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
@@ -89,8 +90,7 @@ function newIdFor(call: RouteCall<unknown, unknown, unknown>, body: OpenBody): {
   const prefix = prefixOf(call.access) ?? ''
   const key = messageIdOf(call.request, body)
   if (key === undefined) return { id: `${prefix}${randomUUID()}`, isNew: true }
-  const digest = createHash('sha256').update(`${prefix}\n${call.by}\n${key}`).digest('hex')
-  return { id: `${prefix}${[8, 12, 16, 20, 32].map((end, n, ends) => digest.slice(n === 0 ? 0 : ends[n - 1], end)).join('-')}` }
+  return { id: `${prefix}${uuidOf(`${prefix}\n${call.by}\n${key}`)}` }
 }
 
 /**

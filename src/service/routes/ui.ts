@@ -3,11 +3,12 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { MessageRejectedError, RequestRefusedError } from '../../client/errors.ts'
 import type { StoredPast } from '../../client/session/stored-past.ts'
+import { regeneratedAt } from '../../client/session/run.ts'
 import type { SessionHandle } from '../../client/types.ts'
 import type { UserBlock } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
 import { blockOfFile } from '../../session/file-block.ts'
-import { requestIdOf } from '../../session/ids.ts'
+import { requestIdOf as modelsIdOf } from '../../session/ids.ts'
 import { isObject, type JsonObject } from '../../session/json.ts'
 import { changesChat } from '../../ui/changes.ts'
 import { newestSeq, type UiOutline } from '../../ui/outline.ts'
@@ -17,6 +18,7 @@ import { resumePoint } from '../../ui/streaming.ts'
 import type { ErrorTexts } from '../../ui/user-texts.ts'
 import { callerOf, requireOwnId, requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
+import { requestIdOf, REPEATABLE } from '../request-id.ts'
 import { type RouteCall, MEMORY, route, typed } from '../route.ts'
 import { after, matching, OF_SESSION, OPENING, sessionId, streamOf } from '../schemas.ts'
 import type { StreamItem, StreamSource } from '../streams.ts'
@@ -185,9 +187,22 @@ async function regenerate(call: ChatCall): Promise<ChatStreamRequest> {
   if (!isNewest) {
     throw new ServiceError('not_newest', 409, 'Only the newest answer can be regenerated. Edit the older message, or roll back to it.')
   }
-  const { messageId } = await handle.regenerate({ by })
-  const from = { message: messageId, since: newestSeq(outline) }
+  const newest = newestSeq(outline)
+  if (isRegenerated(outline, body.messageId)) {
+    const from = { message: said, since: run - 1 }
+    return { session: handle, from, past: await pastFor(handle, from) }
+  }
+  const repeated = await handle.regenerate({ by, ...requestIdOf(call) })
+  // A request that was sent before has begun the answer already.
+  const from = { message: repeated.messageId, since: Math.min(newest, (regeneratedAt(repeated) ?? newest) - 1) }
   return { session: handle, from, past: await pastFor(handle, from) }
+}
+
+/** Whether the answer that the page names has been replaced by that of a later run: the request was repeated, or another page was faster. */
+function isRegenerated({ events }: UiOutline, answer: string | undefined): boolean {
+  const [, run] = /^m_(\d+)_\d+$/.exec(answer ?? '') ?? []
+  const newest = events.findLast((event) => event.type === 'run_started')?.run ?? 0
+  return run !== undefined && Number(run) < newest
 }
 
 /** Codes of refusals for calls that no longer wait for a decision: the stream shows what was decided, and what followed. */
@@ -235,7 +250,7 @@ function decisionsOf({ parts }: MessageOfPage, { state: now }: UiOutline, { by }
           : session.deny(callId, { digest, by, ...defined({ reason }) })
       return [{ callId, scope: 'approve', make }]
     }
-    const waiting = calls.find(({ callId, status }) => requestIdOf(callId) === toolCallId && status === 'awaiting_answer')
+    const waiting = calls.find(({ callId, status }) => modelsIdOf(callId) === toolCallId && status === 'awaiting_answer')
     if (!waiting || (state !== 'output-available' && state !== 'output-error')) return []
     const result =
       state === 'output-available'
@@ -256,6 +271,7 @@ export const UI_ROUTES = [
     scope: 'send',
     memory: MEMORY.chat,
     query: SHOW,
+    headers: REPEATABLE,
     body: CHAT,
     answer: STREAM,
     async handle(call) {

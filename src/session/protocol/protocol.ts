@@ -106,6 +106,8 @@ export const REPLACED = 'replaced by a later message'
 export interface StopSignal {
   reason?: string
   by?: string
+  /** Identifies the request: an execution carries out each once. */
+  id?: string
 }
 
 /** The argument of the signal `late_result`: an abandoned attempt has completed. Only workers send it. */
@@ -379,7 +381,18 @@ export interface Continuation {
   closing?: Closing
   /** Unused answers of an execution that no worker can replay (`PriorAnswer` of src/calls). */
   inherited?: unknown[]
+  /** The newest requests with ids of their senders that were carried out. */
+  answered?: AnsweredRequest[]
 }
+
+/** A request that must not be carried out again if its sender repeats it. */
+export interface AnsweredRequest {
+  id: string
+  answer?: unknown
+}
+
+/** How the id of an update begins that its sender may repeat, also after a continue-as-new. */
+export const REQUEST_ID = 'request:'
 
 /** How to close a session: once nothing is left to do, or now, with pending work waiting until the session is resumed. */
 export interface Closing {

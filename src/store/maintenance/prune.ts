@@ -222,10 +222,12 @@ function refsOf(sessionId: string, ...refs: ({ sha256: string } | undefined)[]):
   return refs.flatMap((ref) => (ref && /^[0-9a-f]{64}$/.test(ref.sha256) ? [{ sessionId, sha256: ref.sha256 }] : []))
 }
 
-/** The condition that a value was stored for the first message of a session that never came, because its client ended first. */
+/**
+ * The condition that a value was stored for the first message of a session, new or erased, that never came, because its client ended first.
+ */
 function strayBlob(schema: PostgresSchema): string {
   return `blob.created_at < now() - ${WAITS}
-    and not exists (select from ${schema.table('sessions')} session where session.session_id = blob.session_id)`
+    and not exists (select from ${schema.table('sessions')} session where session.session_id = blob.session_id and session.erased_at is null)`
 }
 
 async function deleteStrayBlobs(tx: Queryable, schema: PostgresSchema): Promise<number> {

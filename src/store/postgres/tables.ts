@@ -62,6 +62,7 @@ export const TOOL_CALLS = {
   model_input: 'jsonb',
   status: 'text',
   attempt: 'integer',
+  recorded_attempt: 'integer',
   worker: 'text',
   result: 'jsonb',
   error: 'jsonb',

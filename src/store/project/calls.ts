@@ -90,6 +90,7 @@ function newRecord({ callId, run, turn, tool }: CallRef, issuedAt: string): Tool
     model_input: null,
     status: null,
     attempt: 0,
+    recorded_attempt: 0,
     worker: null,
     result: null,
     error: null,
@@ -230,7 +231,7 @@ function noteFailedAttempt(record: ToolCallRecord, { error }: EventOf<'tool_atte
 
 /** The highest number in any event, which does not depend on how the events are split into flushes. */
 function countAttempt(record: ToolCallRecord, attempt: number): void {
-  record.attempt = Math.max(Number(record.attempt), attempt)
+  record.attempt = record.recorded_attempt = Math.max(Number(record.attempt), attempt)
 }
 
 function end(

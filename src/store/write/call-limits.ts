@@ -1,5 +1,5 @@
 // Limits of tools' calls over all workers. Times are those of the database's clock, because workers' clocks differ.
-import type { AdmissionRequest, CallLimit } from '../../session/call-limits.ts'
+import type { AdmissionRequest, CallLimit, LimitedEntry } from '../../session/call-limits.ts'
 import { numberIn } from '../postgres/columns.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
@@ -32,15 +32,11 @@ export function admitCall(database: Database, schema: PostgresSchema, { limits, 
 }
 
 /** See `Store.leaveLimits`. */
-export async function leaveLimits(
-  database: Queryable,
-  schema: PostgresSchema,
-  { sessionId, callId }: { sessionId: string; callId: string },
-): Promise<void> {
-  await database.query(`delete from ${schema.table('call_limits')} where session_id = $1 and call_id = $2 and kind = 'concurrency'`, [
-    safeKey(sessionId),
-    callId,
-  ])
+export async function leaveLimits(database: Queryable, schema: PostgresSchema, { sessionId, callId, entry }: LimitedEntry): Promise<void> {
+  await database.query(
+    `delete from ${schema.table('call_limits')} where session_id = $1 and call_id = $2 and kind = 'concurrency' and entry = $3`,
+    [safeKey(sessionId), callId, entry],
+  )
 }
 
 type Call = Omit<AdmissionRequest, 'limits'>
@@ -119,22 +115,25 @@ async function take(tx: Queryable, schema: PostgresSchema, { limit, row }: Place
   const { of, perMs = 0 } = limit
   // A start counts from the moment at which the call begins, which may be long after its admission.
   const forMs = !call.begins ? BEGINS_WITHIN_MS : of === 'rate' ? perMs : call.forMs
-  const own = [...ofLimit(limit), ...ofCall(call)]
+  const values = [...ofLimit(limit), ...ofCall(call), call.begins, forMs, call.attempt, call.entry]
   const table = schema.table('call_limits')
   if (row === 'admitted') {
     const kept = await tx.query(
-      `update ${table} set begun = $6, until = ${after('$7')} where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is not null
-         and (kind = 'concurrency' or not begun) returning 1`,
-      [...own, call.begins, forMs],
+      // An earlier attempt may ask late: its end must not free the place of the one that followed.
+      `update ${table} set begun = $6, until = greatest(case when attempt > $8 then until end, ${after('$7')}),
+         entry = case when attempt > $8 then entry else $9 end, attempt = greatest(attempt, $8)
+       where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is not null and (kind = 'concurrency' or not begun) returning 1`,
+      values,
     )
     // Otherwise, it has just expired.
     if (kept.length > 0) return
   }
+  const own = values.slice(0, 5)
   await tx.query(`delete from ${table} where ${COLUMNS} and ${MINE} and ${COUNTS} and admitted_at is null`, own)
   await tx.query(
-    `insert into ${table} (tool, kind, key, session_id, call_id, asked_at, admitted_at, begun, until)
-     select $1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp(), $6, ${after('$7')} where ${isKept(schema)}`,
-    [...own, call.begins, forMs],
+    `insert into ${table} (tool, kind, key, session_id, call_id, asked_at, admitted_at, begun, until, attempt, entry)
+     select $1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp(), $6, ${after('$7')}, $8, $9 where ${isKept(schema)}`,
+    values,
   )
 }
 

@@ -121,6 +121,7 @@ async function abandonCalls(tx: Queryable, schema: PostgresSchema, key: string, 
   const moment = new Date(at).toISOString()
   await tx.query(
     `update ${schema.table('tool_calls')} set waiting_until = null, outcome_seq = $2, completed_at = $3, raw_outcome = null,
+       attempt = recorded_attempt,
        approval = case when status = 'awaiting_approval' then coalesce(approval, '{}') || $4::jsonb else approval end,
        error = case when status = 'unknown' then $5::jsonb else $6::jsonb end,
        status = case when status in ('awaiting_approval', 'awaiting_answer') or effect = 'read' then 'skipped'

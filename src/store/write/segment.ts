@@ -119,7 +119,10 @@ const OUTCOME = ['result', 'error', 'effect_id', 'replay_of', 'result_blob', 'co
 
 /** Merges a call's row: an outcome replaces the previous one as a whole; other columns are filled in. */
 const MERGE_CALL = [
-  'attempt = greatest(stored.attempt, excluded.attempt)',
+  // Of an attempt that ends with its session, no event says that it had begun: its row must not say more than a rebuild would.
+  `attempt = case when excluded.outcome_seq is null then greatest(stored.attempt, excluded.attempt)
+     else greatest(stored.recorded_attempt, excluded.attempt) end`,
+  'recorded_attempt = greatest(stored.recorded_attempt, excluded.recorded_attempt)',
   ...FILLED_IN.map((name) => `${name} = coalesce(excluded.${name}, stored.${name})`),
   ...OUTCOME.map((name) => `${name} = case when excluded.outcome_seq is null then stored.${name} else excluded.${name} end`),
   'raw_intent = case when excluded.input is null then stored.raw_intent else excluded.raw_intent end',

@@ -64,9 +64,9 @@ export function linkTo(job: string, one: HeldJob, uplink: Uplink, bodies: BodyWa
       }
     },
     admit: (request) => uplink.ask({ ask: 'admit', sessionId: one.order.ticket.sessionId, ...request }),
-    leaveLimits(callId) {
+    leaveLimits(entry) {
       // If it cannot be noted, the call counts as running until its time is over.
-      uplink.ask({ ask: 'leave_limits', sessionId: one.order.ticket.sessionId, callId }).catch(() => undefined)
+      uplink.ask({ ask: 'leave_limits', sessionId: one.order.ticket.sessionId, ...entry }).catch(() => undefined)
     },
     entered(timeoutMs: number) {
       if (isOnce(one)) bodies?.entered(job, timeoutMs)

@@ -1,6 +1,6 @@
 // Keeps the limits of tools' calls: over all workers by the side store, and in this worker alone while the store is unavailable.
 import type { Logger } from '../../agent/tool.ts'
-import type { AdmissionRequest, CallLimit } from '../../session/call-limits.ts'
+import type { AdmissionRequest, CallLimit, LimitedEntry } from '../../session/call-limits.ts'
 import { StoreError } from '../../connect/errors.ts'
 import type { Store } from '../../store/store.ts'
 import { inTime } from '../../waiting/in-time.ts'
@@ -21,8 +21,8 @@ const SWEEP_EVERY_MS = 60_000
 export interface LimitKeeper {
   /** 0 if the limits admit the call; otherwise, after how many milliseconds it should ask again. */
   admit(request: AdmissionRequest): Promise<number>
-  /** Notes that the call no longer runs. Never rejects: otherwise, the call counts until its time is over. */
-  leave(sessionId: string, callId: string): Promise<void>
+  /** Notes that the entry of a body has ended. Never rejects: if it cannot be noted, the call counts until its time is over. */
+  leave(entry: LimitedEntry): Promise<void>
 }
 
 export function keepLimits({ store, logger }: { store: Pick<Store, 'admitCall' | 'leaveLimits'>; logger: Logger }): LimitKeeper {
@@ -70,11 +70,12 @@ export function keepLimits({ store, logger }: { store: Pick<Store, 'admitCall' |
         return 0
       }
     },
-    async leave(sessionId, callId) {
-      own.leave(sessionId, callId)
+    async leave(entry) {
+      const { sessionId: session, callId: call } = entry
+      own.leave(entry)
       await store
-        .leaveLimits(sessionId, callId)
-        .catch((err: unknown) => logger.debug({ err, session: sessionId, call: callId }, 'the end of a limited call could not be stored'))
+        .leaveLimits(entry)
+        .catch((err: unknown) => logger.debug({ err, session, call }, 'the end of a limited call could not be stored'))
     },
   }
 }
@@ -83,15 +84,15 @@ export function keepLimits({ store, logger }: { store: Pick<Store, 'admitCall' |
 interface OwnLimits {
   hasRoom(request: AdmissionRequest): boolean
   take(request: AdmissionRequest): void
-  leave(sessionId: string, callId: string): void
+  leave(entry: LimitedEntry): void
 }
 
 function ownLimits(): OwnLimits {
   /** For each limit, when each call, or each attempt that a rate counts, stops counting. */
   const taken = new Map<string, Map<string, number>>()
   let attempts = 0
-  /** For each call, the limits that count it while it runs. */
-  const running = new Map<string, string[]>()
+  /** For each call, its newest attempt and the limits that count it while that runs. */
+  const running = new Map<string, { names: string[]; attempt: number; entry: string }>()
   let sweptAt = steadyNow()
   const nameOf = ({ of, tool, key }: CallLimit): string => JSON.stringify([of, tool, key])
   const callOf = ({ sessionId, callId }: Pick<AdmissionRequest, 'sessionId' | 'callId'>): string => JSON.stringify([sessionId, callId])
@@ -108,7 +109,7 @@ function ownLimits(): OwnLimits {
     if (steadyNow() - sweptAt < SWEEP_EVERY_MS) return
     sweptAt = steadyNow()
     for (const name of taken.keys()) callsOf(name)
-    for (const [call, names] of running) if (!names.some((name) => taken.get(name)?.has(call))) running.delete(call)
+    for (const [call, { names }] of running) if (!names.some((name) => taken.get(name)?.has(call))) running.delete(call)
   }
 
   return {
@@ -131,11 +132,14 @@ function ownLimits(): OwnLimits {
         taken.set(name, calls)
       }
       const names = request.limits.filter(({ of }) => of === 'concurrency').map(nameOf)
-      if (names.length > 0) running.set(call, names)
+      const { attempt, entry } = request
+      if (names.length > 0 && attempt >= (running.get(call)?.attempt ?? 0)) running.set(call, { names, attempt, entry })
     },
-    leave(sessionId, callId) {
-      const call = callOf({ sessionId, callId })
-      for (const name of running.get(call) ?? []) {
+    leave({ entry, ...of }) {
+      const call = callOf(of)
+      const newest = running.get(call)
+      if (newest?.entry !== entry) return
+      for (const name of newest.names) {
         taken.get(name)?.delete(call)
         callsOf(name)
       }

@@ -16,6 +16,8 @@ export interface LateResults {
   receive(raw: unknown, journal: Journal): void
   /** Waits for a result of the call, for at most the given time; undefined if none has come. */
   of(callId: string, waitMs: number): Promise<LateResultSignal | undefined>
+  /** Whether results are kept for calls that the session will know once it has caught up. Only this execution has them. */
+  areKept(): boolean
 }
 
 /**
@@ -45,6 +47,7 @@ export function startLateResults(hasCaughtUp: () => boolean, inherited: Pick<Inh
       arrived.delete(callId)
       return late
     },
+    areKept: () => arrived.size > 0 && !hasCaughtUp() && patched('late-results-kept'),
   }
 }
 

@@ -7,6 +7,7 @@ import { changesNoRun, requestOf, targetIn } from '../../session/protocol/reques
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import type { SessionState } from '../../session/state.ts'
 import { opened } from '../opening/when-open.ts'
+import { answeredRequest, noteAnswered } from './answered.ts'
 import { nextStep, type Session, type WaitForRun, withholdLater } from '../session-parts.ts'
 import { cancel, type CurrentExecution, receiveSignal, whenOpen } from '../signals.ts'
 
@@ -30,6 +31,11 @@ const OF_SESSION: readonly string[] = [...PAUSES, UPDATES.checkpoint]
 // Each workflow has its own instance of this module.
 const outcomes = new Map<string, Promise<unknown>>()
 let inProgress = 0
+
+/** Whether the update in progress is one that an earlier execution has carried out: what it would check no longer holds. */
+export function isAnswered(): boolean {
+  return answeredRequest(currentUpdateInfo()?.id ?? '') !== undefined
+}
 
 /** Whether all updates of this execution are done, including those that were passed on to it. */
 export function requestsFinished(): boolean {
@@ -167,13 +173,16 @@ export async function carryOutOnce<A, R>(execution: CurrentExecution, raw: A, ca
   })
   try {
     const open = await opened(execution)
+    const earlier = answeredRequest(id)
+    if (earlier) return earlier.answer as R
     const known = outcomes.get(id)
     const outcome = known ? (known as Promise<R>) : carryOut(open, raw, receivedAt)
-    const noteDone = (): void => {
+    const noteDone = (answer: R): void => {
       execution.hasCarriedOut = true
+      noteAnswered(id, answer)
     }
     if (outcome instanceof Promise) void outcome.then(noteDone, ignore)
-    else noteDone()
+    else noteDone(outcome)
     return outcome
   } finally {
     begins()

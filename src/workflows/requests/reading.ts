@@ -1,5 +1,7 @@
 // Activities that read a session's events for the sender of an update. If one fails, the request fails, not the session.
 import type { Unreadable } from '../../calls/activities.ts'
+import type { SessionEvent } from '../../session/events.ts'
+import type { Journal } from '../journal.ts'
 import { answerIn, whyLost } from '../lost-activity.ts'
 import { refuse } from '../session-parts.ts'
 
@@ -24,6 +26,19 @@ export async function readFor<R extends { kind: string }>(read: () => Promise<R 
     const { reason } = answer
     if (ask === ASKS)
       return refuse('stale_watermark', `The events of the session could not be read back${reason ? `: ${reason}` : ''}. Try again.`)
+  }
+}
+
+/** Reads, again if an event of a certain kind was made meanwhile. */
+export async function readWhileStill<R>(
+  journal: Pick<Journal, 'watermark' | 'since'>,
+  read: () => Promise<R>,
+  changesIt: (event: SessionEvent) => boolean,
+): Promise<R> {
+  for (;;) {
+    const { seq } = journal.watermark()
+    const answer = await read()
+    if (!journal.since(seq).some(changesIt)) return answer
   }
 }
 

@@ -1,7 +1,7 @@
 // The updates for going back: checkpoints on request, rollbacks, and the starting points of forks.
 import { condition, patched } from '@temporalio/workflow'
 import type { FindPlaceInput } from '../../calls/activities.ts'
-import type { EventOf } from '../../session/events.ts'
+import type { EventOf, SessionEvent, Target } from '../../session/events.ts'
 import { isTurnOpen } from '../../session/checkpointing.ts'
 import type {
   CheckpointAnswer,
@@ -17,7 +17,7 @@ import { TARGET_REQUIRED, targetIn } from '../../session/protocol/requests.ts'
 import { findPlace } from '../scheduling.ts'
 import { eventsOf } from '../journal.ts'
 import { endRun, hasRunInProgress, refuse, type Session, stopDetails, textOf, withholdLater, withRunsHeld } from '../session-parts.ts'
-import { readFor } from './reading.ts'
+import { readFor, readWhileStill } from './reading.ts'
 import type { QueuedMessage, SessionState } from '../../session/state.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
@@ -58,8 +58,7 @@ export async function rollBack(
     return await withRunsHeld(session, async () => {
       await locate(session, { target })
       await interruptRun(session, { reason: 'rolled back', ...stopDetails(request) })
-      const forgets = keys === 'forgotten' && { calls: rememberedCalls(session.journal.state) }
-      const place = await locate(session, { target, upToSeq, ...forgets })
+      const place = await (keys === 'forgotten' ? placeToForget(session, { target, upToSeq }) : locate(session, { target, upToSeq }))
       await rewindTo(session, place, { upToSeq, target, ...(keys === 'forgotten' && forgottenAt(place)), ...stopDetails(request) })
       return { toSeq: place.seq, effects: place.effects, moreEffects: place.more }
     })
@@ -67,6 +66,16 @@ export async function rollBack(
     ended()
   }
 }
+
+/** The same place, with all effects that are known when it is found: the session may learn of an outcome during the search. */
+function placeToForget(session: Session, which: { target: Target; upToSeq: number }): Promise<FoundPlace> {
+  const { journal } = session
+  const search = () => locate(session, { ...which, calls: rememberedCalls(journal.state) })
+  return readWhileStill(journal, search, (event) => isOutcome(event) && patched('forgets-late'))
+}
+
+const isOutcome = ({ type }: SessionEvent): boolean =>
+  type === 'tool_completed' || type === 'tool_failed' || type === 'tool_unknown' || type === 'tool_resolved'
 
 /** The calls of which the state remembers a key, or that the outcome is unknown. */
 function rememberedCalls({ keys, unknown }: SessionState): string[] {

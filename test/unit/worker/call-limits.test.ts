@@ -24,18 +24,20 @@ function keeper() {
     },
   }
   const limits = keepLimits({ store, logger })
-  const ask = (callId: string, ...asked: CallLimit[]) =>
-    limits.admit({ sessionId: 's', callId, limits: asked, forMs: 10_000, begins: true })
-  return { world, limits, ask }
+  const ask = (callId: string, ...asked: CallLimit[]) => attempt(callId, 1, ...asked)
+  const attempt = (callId: string, n: number, ...asked: CallLimit[]) =>
+    limits.admit({ sessionId: 's', callId, attempt: n, entry: `${callId} ${n}`, limits: asked, forMs: 10_000, begins: true })
+  const leave = (callId: string, n = 1) => limits.leave({ sessionId: 's', callId, entry: `${callId} ${n}` })
+  return { world, ask, attempt, leave }
 }
 
 it('a concurrency limit counts the calls that the store admitted before it went away, and warns once a minute', async () => {
-  const { world, limits, ask } = keeper()
+  const { world, leave, ask } = keeper()
   expect(await ask('a', concurrency)).toBe(0)
   world.isAway = true
   expect(await ask('b', concurrency)).toBeGreaterThan(0)
   expect(await ask('a', concurrency)).toBe(0)
-  await limits.leave('s', 'a')
+  await leave('a')
   expect(await ask('b', concurrency)).toBe(0)
   expect(world.warnings).toBe(1)
   await vi.advanceTimersByTimeAsync(60_000)
@@ -43,11 +45,21 @@ it('a concurrency limit counts the calls that the store admitted before it went 
   expect(world.warnings).toBe(2)
 })
 
+it('the late end of an attempt leaves the place of the next one', async () => {
+  const { world, leave, ask, attempt } = keeper()
+  world.isAway = true
+  for (const n of [1, 2]) expect(await attempt('a', n, concurrency)).toBe(0)
+  await leave('a', 1)
+  expect(await ask('b', concurrency)).toBeGreaterThan(0)
+  await leave('a', 2)
+  expect(await ask('b', concurrency)).toBe(0)
+})
+
 it('a rate limit counts the calls that began within its period, whether they have ended or not', async () => {
-  const { world, limits, ask } = keeper()
+  const { world, leave, ask } = keeper()
   world.isAway = true
   expect(await ask('a', rate)).toBe(0)
-  await limits.leave('s', 'a')
+  await leave('a')
   expect(await ask('b', rate)).toBe(0)
   expect(await ask('c', rate)).toBeGreaterThan(0)
   await vi.advanceTimersByTimeAsync(60_000)
@@ -71,7 +83,15 @@ function crowd(tool = 'search') {
   const admitCall = (): Promise<number> => new Promise((resolve, reject) => void answers.push({ resolve, reject }))
   const limits = keepLimits({ store: { admitCall, leaveLimits: async () => undefined }, logger })
   const asked = Array.from({ length: 50 }, (_, n) =>
-    limits.admit({ sessionId: 's', callId: `c${n}`, limits: [{ ...concurrency, tool }], forMs: 10_000, begins: true }),
+    limits.admit({
+      sessionId: 's',
+      callId: `c${n}`,
+      attempt: 1,
+      entry: `c${n}`,
+      limits: [{ ...concurrency, tool }],
+      forMs: 10_000,
+      begins: true,
+    }),
   )
   return { answers, asked }
 }

@@ -10,7 +10,7 @@ const LOG = { debug() {}, info() {}, warn() {}, error() {} }
 const ORPHAN = { activityId: '7', activityType: { name: 'executeTool' }, state: 2, attempt: 1, lastWorkerIdentity: identityOf(11, 'mine') }
 
 const DEAD = `${hostname()}:21`
-const heartbeat = (more: { executor?: string }) => ({
+const heartbeat = (more: { executor?: string; assignment?: number }) => ({
   payloads: [defaultPayloadConverter.toPayload({ attempt: 3, begun: true, failed: [], worker: 'host:11', ...more })],
 })
 
@@ -68,6 +68,11 @@ describe('an attempt that a dead orchestrator was handed', () => {
     ['a heartbeat is unreadable', { heartbeatDetails: { payloads: [{}] } }, {}],
     ['an executor has it, although another one that it names is dead', { heartbeatDetails: heartbeat({ executor: DEAD }) }, { held: true }],
     ['earlier attempts of it were lost', { attempt: 2 }, {}],
+    [
+      'the heartbeat is one of an earlier attempt, whose executor is dead',
+      { attempt: 3, heartbeatDetails: heartbeat({ executor: DEAD, assignment: 2 }) },
+      {},
+    ],
     ['no orchestrator has been handed it yet', { state: 1 }, {}],
     ['it is not the work of executors', { activityType: { name: 'flush' } }, {}],
   ])('an attempt that a dead orchestrator had received is left alone if %s', async (_, activity, more) => {
@@ -81,7 +86,7 @@ describe('an attempt that a dead orchestrator was handed', () => {
   ])(
     'an orphaned attempt died with its executor if its heartbeat names a dead one, whichever attempt it is (%s)',
     async (name, nonRetryable) => {
-      const heartbeatDetails = heartbeat({ executor: DEAD })
+      const heartbeatDetails = heartbeat({ executor: DEAD, assignment: 2 })
       const [failure] = await answers({ activityType: { name }, attempt: 2, heartbeatDetails })
       expect(failure).toMatchObject({ type: 'WorkerDied', nonRetryable })
       expect(failure?.details).toMatchObject([{ attempt: 3, begun: true, worker: DEAD, cause: 'crash' }])

@@ -1,7 +1,8 @@
 // Activities that read a session for the sender of an update: how they are tried again, and how a failure reaches the sender.
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
 import { describe, expect, it } from 'vitest'
-import { readFor } from '../../../src/workflows/requests/reading.ts'
+import type { SessionEvent } from '../../../src/session/events.ts'
+import { readFor, readWhileStill } from '../../../src/workflows/requests/reading.ts'
 
 type Answer = { kind: 'found'; at: number } | { kind: 'stale_watermark'; reason?: string }
 
@@ -36,4 +37,24 @@ describe('a session that cannot be read yet', () => {
       details: [{ message: expect.stringContaining('cancelled') }],
     })
   })
+})
+
+it('a search is made again if an outcome arrives during it, and not if something else does', async () => {
+  const events: SessionEvent[] = []
+  const journal = {
+    watermark: () => ({ seq: events.length, digest: '' }),
+    since: (seq: number) => events.slice(seq),
+  }
+  const arriving = ['tool_resolved', 'message_received', 'tool_resolved'].map((type) => ({ type }) as SessionEvent)
+  const found = await readWhileStill(
+    journal,
+    async () => {
+      const known = events.length
+      const [next] = arriving.splice(0, 1)
+      if (next) events.push(next)
+      return known
+    },
+    ({ type }) => type === 'tool_resolved',
+  )
+  expect(found).toBe(1)
 })

@@ -143,7 +143,8 @@ create table {schema}.tool_calls (
   input_digest text,
   model_input jsonb,                        -- the model's own arguments, if a hook or a person changed them
   status text not null,
-  attempt integer not null default 0,
+  attempt integer not null default 0,       -- while it runs, ahead of the events
+  recorded_attempt integer not null default 0, -- the newest attempt of any event
   worker text,
   result jsonb,
   error jsonb,
@@ -537,6 +538,8 @@ create table {schema}.call_limits (
   admitted_at timestamptz,                  -- null: the call waits
   yields boolean not null default false,    -- of a call that waits: for another limit, so that later ones may go first at this one
   begun boolean not null default false,     -- whether an attempt has begun since it was admitted
+  attempt int not null default 0,           -- the newest attempt that was admitted
+  entry text,                               -- its entry of the body: only its end frees the place
   until timestamptz not null,               -- how long the row counts, unless the call ends before
   primary key (tool, kind, key, session_id, call_id, asked_at)
 );

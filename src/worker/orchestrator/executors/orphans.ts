@@ -55,7 +55,7 @@ export async function releaseOrphans(
       if (isHeld({ workflowId, executionId, activityId })) continue
       const [details] = heartbeatDetails?.payloads ?? []
       const failure = details
-        ? deathIn(kind, await decoded(client.options.loadedDataConverter, details), deadExecutors)
+        ? deathIn(kind, await decoded(client.options.loadedDataConverter, details), attempt ?? 1, deadExecutors)
         : attempt === 1
           ? // The first heartbeat is sent after seconds, and the body may have been entered before.
             mayHaveHeld
@@ -71,8 +71,10 @@ export async function releaseOrphans(
   }
 }
 
-function deathIn(kind: JobKind, details: unknown, dead: ReadonlySet<string>): ApplicationFailure | undefined {
+/** `attempt`: the server's. Details of an earlier one say nothing about it: its own heartbeat timeout ends it. */
+function deathIn(kind: JobKind, details: unknown, attempt: number, dead: ReadonlySet<string>): ApplicationFailure | undefined {
   const { report } = readReport(details)
+  if ((report?.assignment ?? attempt) !== attempt) return undefined
   return report?.executor !== undefined && dead.has(report.executor) ? diedUnseen(kind, report, report.executor) : undefined
 }
 

@@ -80,7 +80,7 @@ export function requestsOver({ reader, values, gates, limits, client }: RequestN
         return limits.admit(request)
       }
       case 'leave_limits':
-        await limits.leave(ask.sessionId, ask.callId)
+        await limits.leave(ask)
         return true
       case 'get_values':
         return values.get(ask.sessionId, ask.refs)
