@@ -45,6 +45,7 @@ const target = {
 
 const A_TARGET = 'an object such as { checkpoint: 3 }, { message: id } or { run: 2 }'
 const MADE_BY = options({ by }, "an object such as { by: 'ann' }")
+const REPEATABLE = options({ by, requestId }, "an object such as { by: 'ann' }")
 const ANSWERED = options({ by, digest: string('the digest of the question').optional(), requestId }, "an object such as { by: 'ann' }")
 const SAID = options({ by, reason, requestId }, "an object such as { reason: 'why' }")
 const NOTED = options({ by, note, requestId }, "an object such as { note: 'why' }")
@@ -101,6 +102,8 @@ function checking<S extends z.ZodObject>(schema: S, presence?: 'required'): Opti
 
 /** `by` alone. @throws InvalidOptionError `invalid_option`, RequestRefusedError `invalid_request`; so do the functions below. */
 export const checkBy = checking(MADE_BY)
+/** `by` and the id of the request. */
+export const checkRepeatable = checking(REPEATABLE)
 /** `by`, the digest of a question, and the id of the request. */
 export const checkAnswering = checking(ANSWERED)
 /** `by` and a reason. */

@@ -43,6 +43,7 @@ import {
   checkRaiseOptions,
   checkReasoned,
   checkRecover,
+  checkRepeatable,
   checkReportedOutcome,
   checkResult,
   checkRollback,
