@@ -63,7 +63,7 @@ async function request(
   } catch (error) {
     // The tool's timeout, or an interrupt.
     signal.throwIfAborted()
-    const told = toolErrorOf(rules.name, error)
+    const told = toolErrorOf(rules.name, error, tool.outputSchema !== undefined)
     if (told.code === 'mcp_refused') onRefused()
     throw told
   }
