@@ -463,6 +463,9 @@ describe('the doctor', () => {
     expect(report.checks.find(({ check }) => check === 'tools')?.details).toEqual(
       expect.arrayContaining([expect.objectContaining({ context: 'tool:wire' }), expect.objectContaining({ context: 'tool:put' })]),
     )
+    expect(report.checks.find(({ check }) => check === 'effects')?.details).toEqual(
+      expect.arrayContaining([expect.objectContaining({ tool: 'wire' })]),
+    )
     expect(report.notExamined).toEqual([])
     expect(report.ok).toBe(false)
   })
