@@ -12,6 +12,7 @@ const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<vo
   ageing: () => import('./ageing.ts'),
   files: () => import('./files.ts'),
   lists: () => import('./lists.ts'),
+  mcp: () => import('./mcp.ts'),
   store: () => import('./store.ts'),
   flushes: () => import('./flushes.ts'),
   stream: () => import('./stream.ts'),
