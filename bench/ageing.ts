@@ -63,11 +63,11 @@ async function withWorker(place: Place, use: (worker: BenchWorker, pawl: Pawl) =
 
 async function manyRuns(worker: BenchWorker, pawl: Pawl, place: Place, runs: number): Promise<void> {
   if (runs === 0) return
-  const sessions = Array.from({ length: AT_ONCE }, () => pawl.session(undefined, { agent: AGENT }))
+  const sessions = Array.from({ length: AT_ONCE }, () => pawl.session(undefined, { agent: AGENT, context: { turns: 1 } }))
   const more = async (count: number): Promise<void> => {
     let left = count
     const lane = async (session: SessionHandle): Promise<void> => {
-      while (left-- > 0) await (await session.send('1')).result()
+      while (left-- > 0) await (await session.send('go')).result()
     }
     await Promise.all(sessions.map(lane))
     await sleep(SETTLE_MS)
@@ -83,12 +83,12 @@ async function manyRuns(worker: BenchWorker, pawl: Pawl, place: Place, runs: num
 
 async function manyEvents(worker: BenchWorker, pawl: Pawl, place: Place, events: number): Promise<void> {
   if (events === 0) return
-  const session = pawl.session(undefined, { agent: AGENT })
+  const session = pawl.session(undefined, { agent: AGENT, context: { turns: TURNS_OF_A_RUN } })
   let seq = 0
   let next = 0
   while (seq < events) {
     const at = performance.now()
-    await (await session.send(String(TURNS_OF_A_RUN))).result({ timeout: 600_000 })
+    await (await session.send('go')).result({ timeout: 600_000 })
     const msPerTurn = (performance.now() - at) / TURNS_OF_A_RUN
     seq = (await session.state()).seq
     if (seq < next && seq < events) continue
@@ -101,14 +101,15 @@ async function manyEvents(worker: BenchWorker, pawl: Pawl, place: Place, events:
 }
 
 async function manyMessages(worker: BenchWorker, pawl: Pawl, place: Place, messages: number): Promise<void> {
-  const session = pawl.session(undefined, { agent: AGENT })
+  if (messages === 0) return
+  const session = pawl.session(undefined, { agent: AGENT, context: { turns: 0 } })
   for (let done = 0; done < messages; ) {
     const ms: number[] = []
     const answered: number[] = []
     const upTo = Math.min(messages, done + MESSAGES_OF_A_STEP)
     for (; done < upTo; done++) {
       const at = performance.now()
-      const handle: RunHandle = await session.send('0')
+      const handle: RunHandle = await session.send('go')
       ms.push(performance.now() - at)
       await handle.result()
       answered.push(performance.now() - at)

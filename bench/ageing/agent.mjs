@@ -1,4 +1,4 @@
-// What the worker serves: the message says how many turns of calls come before the answer.
+// What the worker serves: the session's context says how many turns of calls come before the answer.
 import { defineAgent, defineTool } from 'pawl'
 import { z } from 'zod'
 
@@ -20,12 +20,11 @@ const look = defineTool({
 const model = {
   name: 'bench',
   contextWindow: WINDOW,
-  async generate({ messages, turn, purpose }) {
+  async generate({ system, messages, turn, purpose }) {
     const usage = { input_tokens: Math.ceil(JSON.stringify(messages).length / BYTES_PER_TOKEN), output_tokens: 1 }
     const answer = (text) => ({ content: [{ type: 'text', text }], stopReason: 'end_turn', usage })
     if (purpose === 'compaction') return answer('Many things were looked at.')
-    const wanted = messages.findLast(({ content }) => /^\d+$/.test(content))?.content
-    if (turn > Number(wanted)) return answer('done')
+    if (turn > Number(system)) return answer('done')
     const calls = Array.from({ length: CALLS }, (_, call) => ({
       type: 'tool_use',
       id: `toolu_${turn}_${call}`,
@@ -38,7 +37,7 @@ const model = {
 
 export default defineAgent({
   name: 'ageing',
-  instructions: '',
+  instructions: (_view, { context }) => String(context.turns),
   model,
   tools: [look],
   compaction: true,

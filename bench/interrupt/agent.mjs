@@ -5,8 +5,6 @@ import { z } from 'zod'
 
 /** Reads of a turn that run in parallel. */
 const READS = 5
-/** Calls after which an executor knows that a tool is quick. */
-const GLANCES = 20
 
 function tell(sessionId, what) {
   appendFileSync(process.env.BENCH_TOLD, `${JSON.stringify({ sessionId, what, at: Date.now() })}\n`)
@@ -31,15 +29,15 @@ const held = defineTool({
 
 const glance = defineTool({
   name: 'glance',
-  description: 'Is quick, so that it rides on the model call, unless it is to last until it is stopped.',
-  input: z.object({ lasts: z.boolean() }),
+  description: 'Counts as quick, so that it rides on the model call, and lasts until it is stopped.',
+  input: z.object({}),
   effect: 'read',
-  execute: ({ lasts }, ctx) => (lasts ? untilStopped(ctx) : 'glanced'),
+  execute: (_input, ctx) => untilStopped(ctx),
 })
 
 const usage = { input_tokens: 1, output_tokens: 1 }
-const calling = (count, name = 'held', input = {}) => ({
-  content: Array.from({ length: count }, (_, n) => ({ type: 'tool_use', id: `toolu_${n}`, name, input })),
+const calling = (count, name = 'held') => ({
+  content: Array.from({ length: count }, (_, n) => ({ type: 'tool_use', id: `toolu_${n}`, name, input: {} })),
   stopReason: 'tool_use',
   usage,
 })
@@ -49,16 +47,15 @@ const model = {
   name: 'bench',
   async generate({ messages, sessionId }, { signal }) {
     const said = messages.at(-1).content
-    if (typeof said !== 'string') return { content: [{ type: 'text', text: 'glanced' }], stopReason: 'end_turn', usage }
     switch (said) {
       case 'tool':
         return calling(1)
       case 'reads':
         return calling(READS)
-      case 'glances':
-        return calling(GLANCES, 'glance', { lasts: false })
+      case 'hello':
+        return { content: [{ type: 'text', text: 'hello' }], stopReason: 'end_turn', usage }
       case 'riding':
-        return calling(1, 'glance', { lasts: true })
+        return calling(1, 'glance')
       default:
         return untilStopped({ sessionId, signal })
     }

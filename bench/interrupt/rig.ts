@@ -15,9 +15,6 @@ const TASK_QUEUE = 'bench-interrupt'
 const BEGUN_MS = 200
 const LOOK_EVERY_MS = 10
 
-/** Runs in turn, each of as many quick calls as an executor needs to know that the tool is quick; there are two executors a worker. */
-const WARM_UP_RUNS = 8
-
 /** What is in progress when the interrupt comes; `riding` is a quick read that is part of its model call. */
 export type HeldStep = 'model' | 'tool' | 'reads' | 'riding'
 
@@ -45,6 +42,8 @@ export async function withInterruptBench<T>(workers: number, use: (bench: Interr
   const folder = await mkdtemp(join(tmpdir(), 'pawl-bench-'))
   const file = join(folder, 'told')
   process.env.BENCH_TOLD = file
+  // A read that lasts until it is stopped would not prove to be quick.
+  process.env.PAWL_QUICK_CALLS = 'always'
   const here = {
     temporal: { address: stack.temporalAddress, namespace: stack.namespace },
     postgres: stack.databaseUrl,
@@ -67,21 +66,11 @@ export async function withInterruptBench<T>(workers: number, use: (bench: Interr
     }
   }
 
-  async function warmUp(): Promise<void> {
-    const runs = Array.from({ length: WARM_UP_RUNS * workers }, async () => {
-      const handle = await pawl.session(undefined, { agent: 'interrupt' }).send('glances')
-      await handle.result()
-    })
-    await Promise.all(runs)
-  }
-
-  /** Interrupts a riding read. A read that an executor ran as an activity is not counted: the tool is made quick there first. */
   async function interruptRiding(): Promise<InterruptTimes> {
-    for (;;) {
-      const { sessionId, ...interrupted } = await interruptOne('riding')
-      if (!(await activitiesOf(client, `pawl:${sessionId}`)).includes('executeTool')) return interrupted
-      await warmUp()
-    }
+    const { sessionId, ...interrupted } = await interruptOne('riding')
+    if ((await activitiesOf(client, `pawl:${sessionId}`)).includes('executeTool'))
+      throw new Error('The read did not ride on the model call.')
+    return interrupted
   }
 
   async function interrupt(held: HeldStep): Promise<InterruptTimes> {
@@ -91,6 +80,8 @@ export async function withInterruptBench<T>(workers: number, use: (bench: Interr
   async function interruptOne(held: HeldStep): Promise<InterruptTimes & { sessionId: string }> {
     const count = held === 'reads' ? 5 : 1
     const session = pawl.session(undefined, { agent: 'interrupt' })
+    // Nothing rides on the first model call of a new session.
+    if (held === 'riding') await (await session.send('hello')).result()
     const handle = await session.send(held)
     await reports(session.id, 'begun', count)
     await sleep(BEGUN_MS)

@@ -48,6 +48,12 @@ export interface OpeningOptions {
    * Default `'2m'`.
    */
   notServedAfter?: Duration
+  /**
+   * How long after its last heartbeat a model call or a tool call counts as lost, from 10 seconds to 5 minutes. A worker's own processes
+   * report a death at once, so this matters only if the machine is lost or all of a worker's processes are killed. Heartbeats are three to a
+   * timeout: Temporal Cloud bills each. Default `'10s'`.
+   */
+  heartbeatTimeout?: Duration
 }
 
 /** Which agent a session talks to, and its context: required together if the agent's `context` schema requires one. */

@@ -147,7 +147,7 @@ export function integer(min: number, max = Number.MAX_SAFE_INTEGER): z.ZodCustom
 
 /** A duration, read as milliseconds; by default above 0 and up to 24 days. */
 export function duration(
-  bounds: { min?: 0; max?: number; limits?: string; example?: string } = {},
+  bounds: { min?: number; max?: number; limits?: string; example?: string } = {},
 ): z.ZodPipe<z.ZodCustom, z.ZodTransform<number>> {
   const { limits = bounds.min === 0 ? 'from 0 to 24 days' : 'above 0 and at most 24 days', example = '30s' } = bounds
   return where<unknown>(

@@ -93,7 +93,7 @@ export const OPENING = {
 }
 
 /** The priority of the session's steps over those of other sessions; not for the routes of chat pages. */
-export const PRIORITY = {
+export const STEPS = {
   priority: z
     .strictObject({
       priorityKey: z.int().min(1).max(2_147_483_647).optional().describe('Smaller numbers come first. Default 3.'),
@@ -102,6 +102,11 @@ export const PRIORITY = {
     })
     .optional()
     .describe("Temporal's priority and fairness; used when the session starts. Needs the scope `operate`."),
+  heartbeatTimeout: duration
+    .optional()
+    .describe(
+      'How long after its last heartbeat a call counts as lost, from 10 seconds to 5 minutes; used when the session starts. Default 10s. Needs the scope `operate`.',
+    ),
 }
 
 /** The reason for a request; the caller's identity is known. */

@@ -8,10 +8,11 @@ import { ownTaskQueue } from '../session/protocol/protocol.ts'
 /** How much longer than its timeout an attempt may last, because a process with a blocked event loop is killed only after a minute. */
 const FREEZE_ALLOWANCE_MS = 120_000
 /**
- * How long after its last heartbeat an attempt counts as lost. A supervisor reports the death of an executor at once, so this matters only
- * for unreported deaths, such as a lost machine. It is long enough to survive a server outage of a few seconds and to need few heartbeats.
+ * How long after its last heartbeat an attempt counts as lost, unless the session's settings say otherwise. A supervisor reports the death
+ * of an executor at once, so this matters only for unreported deaths, such as a lost machine. It is long enough to survive a server outage
+ * of a few seconds and to need few heartbeats.
  */
-const HEARTBEAT_TIMEOUT_MS = 10_000
+export const HEARTBEAT_TIMEOUT_MS = 10_000
 /** Longer than any model call; missing heartbeats reveal a dead worker much earlier. */
 const MODEL_CALL_MS = 3_600_000
 
@@ -27,12 +28,16 @@ export function summaryOf(step: string, { attempts }: { attempts: number }): str
   return attempts > 0 ? `${step}, attempt ${attempts + 1}` : step
 }
 
-export function modelCalls(how: 'first' | 'again' | 'until_served', summary: string): Pick<PawlActivities, 'callModel' | 'compact'> {
+export function modelCalls(
+  how: 'first' | 'again' | 'until_served',
+  heartbeatTimeout: number,
+  summary: string,
+): Pick<PawlActivities, 'callModel' | 'compact'> {
   return proxyActivities<Pick<PawlActivities, 'callModel' | 'compact'>>({
     ...COMMON,
     summary,
     startToCloseTimeout: MODEL_CALL_MS,
-    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
+    heartbeatTimeout,
     retry: { ...RETRIED, ...(how !== 'until_served' && { maximumAttempts: 1_000 }) },
     // After `not_served`, the next activity must be able to reach another worker.
     ...(how !== 'first' && { allowEagerDispatch: false }),
@@ -43,6 +48,7 @@ export function modelCalls(how: 'first' | 'again' | 'until_served', summary: str
 export function toolCalls(
   resolution: Resolution,
   how: 'first' | 'again' | 'until_served',
+  heartbeatTimeout: number,
   summary: string,
 ): Pick<PawlActivities, 'executeTool'> {
   const external = resolution.effect === 'external'
@@ -50,7 +56,7 @@ export function toolCalls(
     ...COMMON,
     summary,
     startToCloseTimeout: resolution.timeoutMs + FREEZE_ALLOWANCE_MS,
-    heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
+    heartbeatTimeout,
     retry:
       how === 'until_served'
         ? RETRIED

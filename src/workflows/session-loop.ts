@@ -1,6 +1,6 @@
 // The loop of an open session: calls `decide`, carries out the decision and records the outcome, until the session closes or continues as
 // new.
-import { condition, sleep } from '@temporalio/workflow'
+import { condition, patched, sleep } from '@temporalio/workflow'
 import { deadlinesInInbox } from '../session/deadlines.ts'
 import { decide, type SessionStep } from '../session/decide.ts'
 import { hasEnded } from '../session/past/call-status.ts'
@@ -20,6 +20,8 @@ import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 import { defined } from '../session/defined.ts'
 
 const IDLE_TIMEOUT_MS = 24 * 3_600_000
+/** How long an idle session waits for a message before it continues as new. */
+const REST_MS = 1_000
 
 /** Runs the session until it closes or continues as new. */
 export async function serve(open: Session, start: Start): Promise<void> {
@@ -50,11 +52,17 @@ export async function serve(open: Session, start: Start): Promise<void> {
     alarms.follow()
     await sleep(1)
   }
+  /**
+   * Whether something is to be done, after all, within a moment. A client often sends the next message as soon as a run has ended. If it
+   * arrived while the session continues as new, the server would refuse that, and this execution would be replayed.
+   */
+  const isWokenFirst = async (): Promise<boolean> =>
+    !closing.wanted && patched('rest-before-continuing') && condition(() => mayClose() || nextStep(open) !== 'wait', REST_MS)
   for (;;) {
     alarms.follow()
     const decision = decide(journal.state, alarms.due)
     if (isBetweenTurns(decision) && continuing.isDue()) {
-      await continuing.attempt()
+      if (!(rests(decision) && (await isWokenFirst()))) await continuing.attempt()
     } else if ((decision.do === 'start_run' || decision.do === 'end_hooks') && mayNotStart(open, decision.do)) {
       await condition(() => !mayNotStart(open, decision.do))
     } else if (STEPS.includes(decision.do) && isPauseDue(open)) {
@@ -199,8 +207,8 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
 }
 
 async function runCalls(session: Session, run: RunState, calls: readonly CallState[], rides: readonly RideOutcome[] = []): Promise<void> {
-  const { journal, flushing, serving, pacing, alarms, late, waits, inherited } = session
-  const needs = { journal, flushing, serving, pacing, run, alarms, late, waits, inherited }
+  const { journal, flushing, serving, pacing, alarms, late, waits, inherited, heartbeatTimeoutMs } = session
+  const needs = { journal, flushing, serving, pacing, run, alarms, late, waits, inherited, heartbeatTimeoutMs }
   await Promise.all(calls.map((call) => runToolCall(needs, call, rideOf(call, rides)?.result)))
 }
 

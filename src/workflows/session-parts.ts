@@ -43,6 +43,8 @@ export interface Session {
   late: LateResults
   waits: CallWaits
   pacing: Pacing
+  /** How long after its last heartbeat an attempt counts as lost. */
+  heartbeatTimeoutMs: number
   previous: string | undefined
   inherited: Inheritance
   /** Set by the signal `close`, or by cancelling the workflow. */

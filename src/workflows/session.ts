@@ -9,6 +9,7 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow'
+import { HEARTBEAT_TIMEOUT_MS } from './scheduling.ts'
 import type { UpdateDefinition } from '@temporalio/common'
 import type { RepeatedRequests } from '../calls/activities.ts'
 import { QUERIES, sessionIdOf, UPDATES } from '../session/protocol/protocol.ts'
@@ -294,6 +295,7 @@ function sessionOf(
     closing,
     previous,
     inherited,
+    heartbeatTimeoutMs: start.settings?.heartbeatTimeoutMs ?? HEARTBEAT_TIMEOUT_MS,
     holds: 0,
     catchesUp: undefined,
     waiting: new Set(),

@@ -13,6 +13,8 @@ const DUE = size(200, 1_000)
 /** More turns than fit into two such histories. */
 const TURNS = size(44, 205)
 const FLOOD = DUE + 100
+/** Runs of one turn, each begun as soon as the one before it has ended. */
+const CHATS = size(100, 400)
 const CLOSED_AT = size(8, 30)
 const SECRET = 'a-result-that-must-be-in-history-once'
 
@@ -195,6 +197,22 @@ describe('an idle session', () => {
       await (await session.send('two')).result({ timeout: 20_000 })
       expect(saidIn(requests.at(-1)!)).toEqual(['one', 'two'])
       expect(ofType(await eventsOf(session), 'message_rejected')).toHaveLength(FLOOD)
+    } finally {
+      await here.stop()
+    }
+  })
+
+  it('a message that is sent as soon as the run before it has ended makes no workflow task fail when the session continues as new', async () => {
+    const here = await deploy({ history: { events: 100 } })
+    try {
+      const player = stage()
+      await here.startWorker({ agents: [player.agent] })
+      const { session, id } = player.play(here.pawl, {})
+      for (let n = 0; n < CHATS; n++) await (await session.send(`m${n}`)).result({ timeout: 60_000 })
+      const executions = await executionsOf(here, id)
+      expect(executions.length).toBeGreaterThan(CHATS / 20)
+      // A command that would end an execution is refused if a message has arrived meanwhile, and the whole history is replayed.
+      expect(executions.flat().filter((event) => event.workflowTaskFailedEventAttributes)).toEqual([])
     } finally {
       await here.stop()
     }

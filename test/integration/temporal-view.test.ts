@@ -38,6 +38,20 @@ async function summariesOf(id: string): Promise<{ steps: string[]; bytes: number
   return { steps, bytes }
 }
 
+/** Each type of activity with its heartbeat timeouts, in seconds, in the executions of a session. */
+async function heartbeatTimeoutsOf(client: Client, id: string): Promise<Record<string, number[]>> {
+  const found: Record<string, Set<number>> = {}
+  for await (const { runId } of client.workflow.list({ query: `WorkflowId = '${workflowIdOf(id)}'` })) {
+    const { events } = await client.workflow.getHandle(workflowIdOf(id), runId).fetchHistory()
+    for (const { activityTaskScheduledEventAttributes: scheduled } of events ?? []) {
+      if (!scheduled) continue
+      const type = scheduled.activityType?.name ?? ''
+      found[type] = (found[type] ?? new Set()).add(Number(scheduled.heartbeatTimeout?.seconds))
+    }
+  }
+  return Object.fromEntries(Object.entries(found).map(([type, timeouts]) => [type, [...timeouts]]))
+}
+
 /** The details, as `temporal workflow metadata` prints them. */
 async function detailsOf(id: string): Promise<string> {
   return (await workflowOf(id).query<{ currentDetails: string }>('__temporal_workflow_metadata')).currentDetails
@@ -160,6 +174,26 @@ describe('a session in Temporal’s view', () => {
       await (await start()).terminate()
     }
     expect(tries).toEqual([true, false, false, true, false])
+  })
+
+  it('a session with a heartbeat timeout of its own has it in its model calls and tool calls, also after it has continued as new', async () => {
+    const own = await deploy({ history: { events: 30 } })
+    try {
+      await own.startWorker({ agents: [player.agent] })
+      const model = inOrder([use('put', 'a'), use('pay', 'b')], 'done')
+      const { session, id } = player.play(own.pawl, { model }, { heartbeatTimeout: '1m' })
+      const execution = async () => (await own.temporal.workflow.getHandle(workflowIdOf(id)).describe()).runId
+      await (await session.send('one')).result(TIMEOUT)
+      const first = await execution()
+      await until('it is continued as new', async () => {
+        await (await session.send('more')).result(TIMEOUT)
+        return (await execution()) !== first
+      })
+      await (await session.send('last')).result(TIMEOUT)
+      expect(await heartbeatTimeoutsOf(own.temporal, id)).toMatchObject({ callModel: [60], executeTool: [60] })
+    } finally {
+      await own.stop()
+    }
   })
 
   it('a session in Temporal’s view passes its priority on', async () => {

@@ -558,6 +558,15 @@ describe('a session that is started with a priority', () => {
     const impossible = { ...opening, priority: { fairnessWeight: 0 } }
     expect(await root.post('/v1/sessions', impossible)).toMatchObject({ status: 400, body: { code: 'invalid_input' } })
   })
+
+  it('a heartbeat timeout is refused to callers who may only send, and if it is impossible', async () => {
+    ACCESSES.customer = { identity: 'customer', scopes: ['read', 'send'], tenant: 'acme' }
+    const slow = { agent: 'desk', content: 'hello', heartbeatTimeout: '1m' }
+    expect(await webClient(handler, 'customer').post('/v1/sessions', slow)).toMatchObject({ status: 403 })
+    const impossible = { ...slow, heartbeatTimeout: '1s' }
+    expect(await root.post('/v1/sessions', impossible)).toMatchObject({ status: 400, body: { code: 'invalid_option' } })
+    expect(await root.post('/v1/sessions', slow)).toMatchObject({ status: 201 })
+  })
 })
 
 describe('a mistaken request', () => {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { checkOptions, duration, flag, options, signal, text, where, integer } from '../../options/check.ts'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
+import { HEARTBEAT_TIMEOUT_MS } from '../../session/protocol/start.ts'
 import { isAgentName, type SessionStart } from '../../session/protocol/protocol.ts'
 import { isTraceparent } from '../../session/protocol/traceparent.ts'
 import type { Priority, SendOptions } from '../types.ts'
@@ -48,6 +49,7 @@ const SESSION = options({
   }).optional(),
   idleTimeout: duration({ example: '24h' }).optional(),
   notServedAfter: duration({ example: '2m' }).optional(),
+  heartbeatTimeout: duration({ ...HEARTBEAT_TIMEOUT_MS, limits: 'from 10 seconds to 5 minutes' }).optional(),
 })
 
 /** Checks the options for opening a session. @throws InvalidOptionError. */
@@ -60,6 +62,7 @@ export function checkSession(given: unknown = {}): SessionOpening {
     priority,
     idleTimeout: idleTimeoutMs,
     notServedAfter: notServedAfterMs,
+    heartbeatTimeout: heartbeatTimeoutMs,
   } = checkOptions(SESSION, given)
   return {
     ...defined({
@@ -69,7 +72,7 @@ export function checkSession(given: unknown = {}): SessionOpening {
       taskQueue,
       priority: priority && defined(priority),
     }),
-    settings: defined({ idleTimeoutMs, notServedAfterMs }),
+    settings: defined({ idleTimeoutMs, notServedAfterMs, heartbeatTimeoutMs }),
   }
 }
 

@@ -13,7 +13,7 @@ import { contextFor, prefixOf, requireOwnId, requireScope, tagsFor } from '../ac
 import { ServiceError } from '../errors.ts'
 import { firstOf } from '../first-of.ts'
 import { answerWith, type RouteCall, MEMORY, route, typed } from '../route.ts'
-import { after, json, matching, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, PRIORITY, sessionId } from '../schemas.ts'
+import { after, json, matching, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, STEPS, sessionId } from '../schemas.ts'
 
 const IDEMPOTENCY = {
   'Idempotency-Key': messageId
@@ -27,16 +27,20 @@ const DEFAULT_WAIT_S = 20
 /** The maximum of a column in Postgres. */
 const MAX_RUN = 2_147_483_647
 
-const open = z.strictObject({ id: sessionId.optional(), ...OPENING, ...PRIORITY, ...MESSAGE })
-const send = z.strictObject({ ...OPENING, ...PRIORITY, agent: OPENING.agent.optional(), ...MESSAGE })
+const open = z.strictObject({ id: sessionId.optional(), ...OPENING, ...STEPS, ...MESSAGE })
+const send = z.strictObject({ ...OPENING, ...STEPS, agent: OPENING.agent.optional(), ...MESSAGE })
 
 type OpenBody = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefined }
 
 /** @throws ServiceError if the caller may not send the message. */
-function requireSendable({ access, agents }: RouteCall<unknown, unknown, unknown>, id: string, { agent, priority }: OpenBody): void {
+function requireSendable(
+  { access, agents }: RouteCall<unknown, unknown, unknown>,
+  id: string,
+  { agent, priority, heartbeatTimeout }: OpenBody,
+): void {
   requireOwnId(access, id)
-  // Only `operate` may set a priority: otherwise, a tenant's user could put their own sessions ahead of others.
-  if (priority !== undefined) requireScope(access, 'operate')
+  // Only `operate` may set these: otherwise, a tenant's user could put their own sessions ahead of others.
+  if (priority !== undefined || heartbeatTimeout !== undefined) requireScope(access, 'operate')
   if (agent !== undefined && agents && !agents.includes(agent)) throw unknownAgent(agent, agents)
 }
 
@@ -55,9 +59,9 @@ export function checkSending(call: RouteCall<unknown, unknown, unknown>, id: str
 export async function sendTo(call: RouteCall<unknown, unknown, unknown>, id: string, body: OpenBody, fresh: { isNew?: true } = {}) {
   const { pawl, access, request } = call
   requireSendable(call, id, body)
-  const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout, priority } = body
+  const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout, heartbeatTimeout, priority } = body
   const session = pawl.session(id, {
-    ...defined({ agent, idleTimeout, priority: priority && defined(priority) }),
+    ...defined({ agent, idleTimeout, heartbeatTimeout, priority: priority && defined(priority) }),
     // Without an agent, no session is started, so these would not be used.
     ...(agent !== undefined && defined({ tags: tagsFor(access, tags), context: contextFor(access, context as Json | undefined) })),
   } as object)

@@ -352,6 +352,8 @@ export interface ForkStart {
 export interface SessionSettings {
   idleTimeoutMs?: number
   notServedAfterMs?: number
+  /** How long after its last heartbeat an attempt of a model call or a tool call counts as lost. */
+  heartbeatTimeoutMs?: number
   /** The size of a history at which the session continues as new, if smaller than usual. For tests; not a client option. */
   history?: Partial<HistorySize>
 }

@@ -17,6 +17,9 @@ import { defined } from '../defined.ts'
 /** The longest timer that is useful. */
 const TEN_YEARS_MS = 10 * 365 * 24 * 3_600_000
 
+/** Below this, an executor that has lost contact might not have ended itself in time. Above it, a lost machine would be noticed too late. */
+export const HEARTBEAT_TIMEOUT_MS = { min: 10_000, max: 300_000 }
+
 const MIN_HISTORY: HistorySize = { events: 100, bytes: 1_000_000 }
 
 /** A start argument after the checks. */
@@ -67,12 +70,17 @@ function unreplayableIn(given: unknown): Start['unreplayable'] {
 }
 
 function settingsIn(settings: unknown): SessionSettings {
-  const { idleTimeoutMs, notServedAfterMs, history } = (isObject(settings) ? settings : {}) as SessionSettings
+  const { idleTimeoutMs, notServedAfterMs, heartbeatTimeoutMs, history } = (isObject(settings) ? settings : {}) as SessionSettings
   return {
     ...(isDuration(idleTimeoutMs) && { idleTimeoutMs: Math.min(idleTimeoutMs, TEN_YEARS_MS) }),
     ...(isDuration(notServedAfterMs) && { notServedAfterMs: Math.min(notServedAfterMs, TEN_YEARS_MS) }),
+    ...(isDuration(heartbeatTimeoutMs) && { heartbeatTimeoutMs: heartbeatIn(heartbeatTimeoutMs) }),
     ...(isObject(history) && { history: historyIn(history) }),
   }
+}
+
+function heartbeatIn(ms: number): number {
+  return Math.min(Math.max(ms, HEARTBEAT_TIMEOUT_MS.min), HEARTBEAT_TIMEOUT_MS.max)
 }
 
 /** An execution must have room for more than continue-as-new carries into it. Otherwise, it would at once continue as new. */

@@ -7,7 +7,10 @@ import type { Session } from '../session-parts.ts'
 import { toolCallInput } from '../../session/tool-call-input.ts'
 
 /** What the calls of one turn share: parts of the session, and their run. */
-export type CallNeeds = Pick<Session, 'journal' | 'flushing' | 'serving' | 'pacing' | 'alarms' | 'late' | 'waits' | 'inherited'> & {
+export type CallNeeds = Pick<
+  Session,
+  'journal' | 'flushing' | 'serving' | 'pacing' | 'alarms' | 'late' | 'waits' | 'inherited' | 'heartbeatTimeoutMs'
+> & {
   run: RunState
 }
 

@@ -143,7 +143,10 @@ async function onlyWait(
 ): Promise<void> {
   try {
     const input = { ...inputOf(needs, call), ...eventsOf(needs.journal), executionId: workflowInfo().runId, ...forWhat }
-    await needs.pacing.schedule(input, toolCalls(call.resolution, 'until_served', `${call.tool}, ${summary}`).executeTool)
+    await needs.pacing.schedule(
+      input,
+      toolCalls(call.resolution, 'until_served', needs.heartbeatTimeoutMs, `${call.tool}, ${summary}`).executeTool,
+    )
   } catch (error) {
     // No other outcome matters, because the activity only waited.
     if (whyLost(error).how === 'cancelled') throw error
@@ -175,7 +178,8 @@ async function execute(
     const isRide = ride !== undefined
     try {
       const input = executeInput(needs, call, attempts, progress)
-      const { executeTool } = toolCalls(resolution, asks === 0 ? 'first' : 'again', summaryOf(call.tool, attempts.used))
+      const how = asks === 0 ? 'first' : 'again'
+      const { executeTool } = toolCalls(resolution, how, needs.heartbeatTimeoutMs, summaryOf(call.tool, attempts.used))
       const known = ride
       ride = undefined
       if (known instanceof RideLost) throw known

@@ -61,7 +61,7 @@ export async function askUntilAnswered<R extends Result, E>(
     const input = inputOf(session, run, attempts, how === 'until_served')
     let result: R
     try {
-      const asked = schedule(modelCalls(how, summaryOf(`turn ${turn}`, attempts.used)), input)
+      const asked = schedule(modelCalls(how, session.heartbeatTimeoutMs, summaryOf(`turn ${turn}`, attempts.used)), input)
       result = answerIn(how === 'until_served' ? await servedInTime(asked, serving, agent) : await asked)
     } catch (error) {
       waits.endOfModel()
