@@ -478,7 +478,7 @@ describe('the doctor', () => {
 
   it('the doctor finds what it can without Postgres, without Temporal, and with a schema that was never migrated', async () => {
     const withoutStore = await examine({ postgres: AWAY })
-    expect(withoutStore.notExamined).toEqual(['schema', 'agents', 'models', 'gates', 'tools', 'sessions', 'storage', 'feed'])
+    expect(withoutStore.notExamined).toEqual(['schema', 'agents', 'models', 'gates', 'tools', 'effects', 'sessions', 'storage', 'feed'])
     expect(levels(withoutStore)).toEqual({
       temporal: 'ok',
       postgres: 'fail',
