@@ -65,6 +65,8 @@ const BOUNDARIES = {
     types: ['agent'],
     packages: ['@temporalio/worker', '@temporalio/activity', '@temporalio/workflow'],
   },
+  // For workers of the user's own workflows: a workflow's half and an activity's half.
+  asking: { values: ['client', 'options'], types: ['agent'], packages: ['@temporalio/worker', '@temporalio/client', 'pg', 'zod'] },
   // Its transport runs in browsers; the rest is pure. Of options it uses the error: the checks need zod.
   ui: { values: ['options'], types: [], packages: ['node:*', '@temporalio/*', 'pg', 'zod', 'ai'] },
   service: {

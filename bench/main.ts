@@ -11,6 +11,7 @@ const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<vo
   footprint: () => import('./footprint.ts'),
   ageing: () => import('./ageing.ts'),
   files: () => import('./files.ts'),
+  webhooks: () => import('./webhooks.ts'),
   lists: () => import('./lists.ts'),
   mcp: () => import('./mcp.ts'),
   store: () => import('./store.ts'),

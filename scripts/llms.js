@@ -9,7 +9,7 @@ const NOTES = `What to know first:
 
 - pawl is ESM for Node 20.19 or newer. Its entries: \`pawl\` (declare agents, tools, hooks, workers), \`pawl/client\` (\`Pawl.connect()\`, sessions,
   queries), \`pawl/worker\` (run workers), \`pawl/models\` (providers),
-  \`pawl/tools\` (tools of the AI SDK), \`pawl/service\` (HTTP), \`pawl/ui\` (browsers), \`pawl/testing\`.
+  \`pawl/tools\` (tools of the AI SDK), \`pawl/service\` (HTTP), \`pawl/workflow\` and \`pawl/activities\` (your own workflows), \`pawl/ui\` (browsers), \`pawl/testing\`.
   Their types carry the reference: read \`dist/**/*.d.ts\`.
 - Every tool declares its \`effect\`: \`read\`, \`idempotent\` (pass \`ctx.idempotencyKey\` on), or \`external\` (give it a \`verify\`).
 - Every error has a stable \`code\`; docs/errors.md lists them. The command \`pawl\` explains itself with \`pawl <command> --help\`.

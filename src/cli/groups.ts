@@ -14,6 +14,11 @@ export const GROUPS: readonly Group[] = [
       worker: ['pawl worker agents.ts --processes 2', 'pawl worker agents.ts --migrate check --task-queue support'],
       serve: ['pawl serve --port 8787', 'pawl serve --host 0.0.0.0 --agents support,billing'],
       keys: ['pawl keys create web-frontend --scopes read,send --tenant acme', 'pawl keys list', 'pawl keys revoke a8877ba47348'],
+      webhooks: [
+        'pawl webhooks create https://example.com/pawl --type call.waiting,session.error',
+        'pawl webhooks list',
+        'pawl webhooks deliveries --given-up',
+      ],
     },
   },
   {

@@ -14,6 +14,7 @@ import { failuresCommand } from './commands/failures.ts'
 import { gatesCommand } from './commands/gates.ts'
 import { GOING_BACK } from './commands/going-back.ts'
 import { keysCommand } from './commands/keys.ts'
+import { webhooksCommand } from './commands/webhooks.ts'
 import { LISTS } from './commands/lists.ts'
 import { mcpCommand } from './commands/mcp.ts'
 import { memoryCommand } from './commands/memory.ts'
@@ -72,6 +73,7 @@ export function createProgram(): Command {
     recoverCommand(),
     serveCommand(),
     keysCommand(),
+    webhooksCommand(),
     gatesCommand(),
     statusCommand(),
     agentsCommand(),

@@ -29,6 +29,7 @@ export { type DeploymentStatus, deploymentStatus, type ShutGate } from './doctor
 export { doctor } from './doctor/doctor.ts'
 export type { HealthReport } from './doctor/report.ts'
 export type { ApiKey, ApiKeys, NewApiKey } from './admin/api-keys.ts'
+export type { NewWebhook, Webhook, WebhookDelivery, WebhookOptions, Webhooks } from './admin/webhooks.ts'
 export { migrateStore } from './admin/migrating.ts'
 export type { MigrateReport } from './admin/migrating.ts'
 export type { ConnectOptions } from './connect-options.ts'

@@ -9,6 +9,7 @@ import type { Json } from '../session/json.ts'
 import { DEFAULT_TASK_QUEUE } from '../session/protocol/protocol.ts'
 import { openStore, StoreError, type StoreOptions } from '../store/index.ts'
 import { type ApiKeys, apiKeysOf } from './admin/api-keys.ts'
+import { type Webhooks, webhooksOf } from './admin/webhooks.ts'
 import { type Queries, queriesOf } from './queries/queries.ts'
 import { checkSession } from './session/options.ts'
 import { sessionHandle, type SessionParts } from './session/session.ts'
@@ -39,6 +40,8 @@ export class Pawl implements Queries, Upkeep {
   readonly erase: Upkeep['erase']
   /** Keys for `pawl serve`, and for your own server if it uses `apiKeyAuthorize`. */
   readonly apiKeys: ApiKeys
+  /** Addresses that are notified of what happens in sessions. */
+  readonly webhooks: Webhooks
   readonly #parts: SessionParts
   readonly #close: () => Promise<void>
 
@@ -57,6 +60,7 @@ export class Pawl implements Queries, Upkeep {
     this.usage = queries.usage
     this.events = queries.events
     this.apiKeys = apiKeysOf(parts.store)
+    this.webhooks = webhooksOf(parts.store)
     const upkeep = upkeepOf(parts)
     this.recover = upkeep.recover
     this.rebuild = upkeep.rebuild

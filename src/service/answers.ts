@@ -1,4 +1,5 @@
 // The types of the routes' answers, by operation. scripts/schemas.js makes their JSON schemas, answer-schemas.ts, for the OpenAPI document.
+import type { NewWebhook, Webhook, WebhookDelivery } from '../client/admin/webhooks.ts'
 import type { FeedEvent } from '../client/queries/feed.ts'
 import type { Page } from '../client/queries/list.ts'
 import type { SessionBudget } from '../client/session/budget.ts'
@@ -80,6 +81,11 @@ interface Items<T> {
   items: T[]
 }
 
+/** Notifications that are sent again. */
+interface Redelivered {
+  count: number
+}
+
 /** A message of a chat, as the AI SDK's `useChat` has it. */
 interface ChatMessage {
   /** For a user's message, its `messageId`; for an assistant's, the id of its first answer. */
@@ -133,6 +139,12 @@ export interface OperationAnswers {
   sumUsage: Page<UsageSum>
   getOverview: StatusOverview
   getFailures: FailureReport
+  createWebhook: NewWebhook
+  listWebhooks: Items<Webhook>
+  listWebhookDeliveries: Items<WebhookDelivery>
+  pauseWebhook: Webhook
+  resumeWebhook: Webhook
+  redeliver: Redelivered
   listFeed: Items<FeedEvent>
   watchFeed: FeedEvent
   listUiMessages: ChatMessages

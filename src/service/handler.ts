@@ -24,6 +24,7 @@ import { requestMemory } from './request-memory.ts'
 import { type RouteCall, MEMORY, type Route } from './route.ts'
 import { CHANGE_ROUTES } from './routes/changes.ts'
 import { LIST_ROUTES } from './routes/lists.ts'
+import { WEBHOOK_ROUTES } from './routes/webhooks.ts'
 import { SESSION_ROUTES } from './routes/sessions.ts'
 import { UI_ROUTES } from './routes/ui.ts'
 import { WATCH_ROUTES } from './routes/watch.ts'
@@ -112,7 +113,7 @@ const OPTIONS = options({
   logger: logger<Logger>().optional(),
 })
 
-const ROUTES: readonly Route[] = [...SESSION_ROUTES, ...WATCH_ROUTES, ...CHANGE_ROUTES, ...LIST_ROUTES, ...UI_ROUTES]
+const ROUTES: readonly Route[] = [...SESSION_ROUTES, ...WATCH_ROUTES, ...CHANGE_ROUTES, ...LIST_ROUTES, ...WEBHOOK_ROUTES, ...UI_ROUTES]
 /** A request that may be answered. */
 interface AdmittedRequest {
   route: Route

@@ -109,6 +109,13 @@ export const STEPS = {
     ),
 }
 
+/** A header that makes a repeated request harmless. */
+export const IDEMPOTENCY = {
+  'Idempotency-Key': messageId
+    .optional()
+    .describe('The message’s id, or that of what is created: pawl accepts each key once, however often a client repeats the request.'),
+}
+
 /** The reason for a request; the caller's identity is known. */
 export const WHY = { reason }
 

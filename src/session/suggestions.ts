@@ -30,6 +30,10 @@ export const SUGGESTIONS = {
   openGate: (account: string) => `pawl gates open '${account.replaceAll("'", "'\\''")}'`,
   listWorkers: () => 'pawl agents',
   createKey: () => 'pawl keys create <name>',
+  listWebhooks: () => 'pawl webhooks list',
+  createWebhook: () => 'pawl webhooks create <url>',
+  resumeWebhook: (id: string) => `pawl webhooks resume ${id}`,
+  redeliver: (id: string) => `pawl webhooks redeliver ${id}`,
   listErrors: (of: 'all' | 'model') => `pawl errors${of === 'model' ? ' --context model' : ''} --since 1h`,
   // Sessions.
   listSessions: () => 'pawl status',

@@ -28,6 +28,7 @@ import { lastExecution, readStoredState, resume } from './read/resume.ts'
 import { type PostgresSchema, schemaOf } from './postgres/schema.ts'
 import type { Store } from './store.ts'
 import { safeKey } from './postgres/sanitise.ts'
+import { storedWebhooksOf } from './webhooks.ts'
 import { upkeepOf } from './maintenance/upkeep.ts'
 import { saveSnapshots } from './write/slice-snapshots.ts'
 import { leaseFeed, releaseFeed, passFeed } from './write/consumers.ts'
@@ -38,6 +39,7 @@ import { SUGGESTIONS } from '../session/suggestions.ts'
 export { StoreError } from './errors.ts'
 export type * from './read/lists/index.ts'
 export type { StoredKey, StoredKeys } from './api-keys.ts'
+export type { StoredDelivery, StoredWebhook } from './webhooks.ts'
 export type * from './store.ts'
 export type * from './maintenance/upkeep.ts'
 
@@ -134,6 +136,7 @@ export function openStore(options: StoreOptions): Store {
     lists: listsOf({ database, schema, reading, logger }),
     blobs: blobsOf(database, schema, prepared, reading),
     apiKeys: storedKeysOf(database, schema, prepared, reading),
+    webhooks: storedWebhooksOf(database, schema, prepared, reading),
     upkeep: upkeepOf(database, schema, prepared),
     watch: (sessionId, wake, which) => listener.watch(safeKey(sessionId), wake, which),
     notifyStop: (sessionId) => stops.notifier.ring(safeKey(sessionId), false),

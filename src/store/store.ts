@@ -19,6 +19,7 @@ import type { StoreUpkeep } from './maintenance/upkeep.ts'
 import type { Key } from './filters.ts'
 import type { MessagePlace, MessageRow, WrittenEvents, StoredHead } from './rows.ts'
 import type { Census } from './read/census.ts'
+import type { StoredWebhooks } from './webhooks.ts'
 import type { Consumer, FeedStretch } from './write/consumers.ts'
 
 export type { LiveSession, TidiedDeltas, WatchedCommits }
@@ -127,6 +128,8 @@ export interface Store {
   readonly blobs: Blobs
   /** Keys of `pawl serve`. */
   readonly apiKeys: StoredKeys
+  /** Webhooks, and what their targets have not accepted yet. */
+  readonly webhooks: StoredWebhooks
   /** Pruning, erasing, and support for rebuilds. */
   readonly upkeep: StoreUpkeep
 

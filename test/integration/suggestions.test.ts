@@ -253,6 +253,38 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
     expect(said(await run('pawl keys list', { where }))).toContain('web')
     await database.query(`drop schema ${schema}_keys cascade`)
   },
+  async listWebhooks() {
+    await follow(said(await run('pawl webhooks remove no-such-webhook')), SUGGESTIONS.listWebhooks())
+  },
+  async createWebhook() {
+    const where = ['--schema', `${schema}_webhooks`]
+    await run('pawl migrate', { where })
+    expect(said(await run('pawl webhooks list', { where }))).toContain(SUGGESTIONS.createWebhook())
+    // It prints on standard error that the secret is shown once.
+    expect((await run(SUGGESTIONS.createWebhook(), { where, fill: { '<url>': 'https://example.com/pawl' } })).code).toBe(0)
+    expect(said(await run('pawl webhooks list', { where }))).toContain('https://example.com/pawl')
+    await database.query(`drop schema ${schema}_webhooks cascade`)
+  },
+  async resumeWebhook() {
+    const { stdout } = await run('pawl webhooks create https://example.com/pawl --json')
+    const { id } = JSON.parse(stdout) as { id: string }
+    const printed = said(await run(`pawl webhooks pause ${id}`))
+    expect(await follow(printed, SUGGESTIONS.resumeWebhook(id))).toBe(`Webhook ${id} is active.\n`)
+    await run(`pawl webhooks remove ${id}`)
+  },
+  async redeliver() {
+    const { stdout } = await run('pawl webhooks create https://example.com/pawl --json')
+    const { id } = JSON.parse(stdout) as { id: string }
+    await run(`pawl webhooks pause ${id}`)
+    await database.query(
+      `insert into ${schema}.webhook_deliveries (webhook_id, session_id, seq, agent, type, happened_at, facts, attempts, given_up_at)
+       values ($1, 'customer-42', 7, 'support', 'session.error', now(), '{}', 13, now())`,
+      [id],
+    )
+    const printed = said(await run(`pawl webhooks deliveries ${id} --given-up`))
+    expect(await follow(printed, SUGGESTIONS.redeliver(id))).toBe('1 notification is sent again.\n')
+    await run(`pawl webhooks remove ${id}`)
+  },
   async listErrors() {
     await failed({ ...broken(), look: () => expect.fail('down') })
     const printed = said(await run('pawl doctor', { where: onQueue() }))

@@ -26,6 +26,7 @@ const NO_SESSION = [
   'mcp',
   'preflight',
   'serve',
+  'webhooks',
   'worker',
   'failures',
   'migrate',

@@ -55,6 +55,8 @@ async function dev(given: string, options: DevOptions): Promise<void> {
       forget = await noteRunning(dataDir, served)
       await started()
     }
+    // A webhook's target is probably on this machine, too.
+    process.env.PAWL_WEBHOOKS ??= 'private'
     await serve(workers, served, { announcer, requests, watch: options.watch, whenReady, lost })
   } finally {
     await forget()

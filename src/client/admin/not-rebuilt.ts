@@ -11,6 +11,8 @@ export const NOT_REBUILT = {
   api_keys: 'keys of the HTTP interface',
   gates: 'waits that providers asked for; workers learn of them again',
   call_limits: 'calls that count at a limit of their tool, or wait for it; those that wait ask again',
-  consumers: 'how far the export of traces has progressed',
+  consumers: 'how far the export of traces and the webhooks have come in the feed',
+  webhooks: 'addresses that are notified',
+  webhook_deliveries: 'notifications that their targets have not accepted',
   deltas: 'text of answers that are not recorded yet',
 } as const

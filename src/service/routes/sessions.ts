@@ -13,13 +13,8 @@ import { contextFor, prefixOf, requireOwnId, requireScope, tagsFor } from '../ac
 import { ServiceError } from '../errors.ts'
 import { firstOf } from '../first-of.ts'
 import { answerWith, type RouteCall, MEMORY, route, typed } from '../route.ts'
-import { after, json, matching, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, STEPS, sessionId } from '../schemas.ts'
+import { after, IDEMPOTENCY, json, matching, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, sessionId, STEPS } from '../schemas.ts'
 
-const IDEMPOTENCY = {
-  'Idempotency-Key': messageId
-    .optional()
-    .describe('The message’s id: pawl accepts each key once, however often a client repeats the request.'),
-}
 const AT_CHECKPOINT = z.strictObject({ at: z.int().min(1).optional().describe('The number of a checkpoint. Default: now.') })
 const MAX_EVENTS = 500
 const MAX_WAIT_S = 60

@@ -44,6 +44,7 @@ const CONTENT = [
   'blobs',
   'deltas',
   'call_limits',
+  'webhook_deliveries',
 ] as const
 
 /**

@@ -1,4 +1,5 @@
 // An orchestrator: the Temporal worker with everything that belongs to pawl, and no user code. Its executors run the jobs.
+import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { Client } from '@temporalio/client'
 import type { InjectedSinks, NativeConnection } from '@temporalio/worker'
@@ -34,6 +35,8 @@ import { requestsOver } from './executors/requests.ts'
 import type { SdkRuntime } from './temporal/sdk-runtime.ts'
 import { snapshotsInto } from './slice-snapshots.ts'
 import { type AppendedEvents, startSessionLog } from './log/session-log.ts'
+import { sendWebhooks } from './webhooks/webhooks.ts'
+import { webhookTargets } from '../webhook-targets.ts'
 import { prepareTelemetry } from './telemetry/index.ts'
 import { probeOf } from './temporal/outages.ts'
 
@@ -85,6 +88,7 @@ const NO_NOTES: FailingNotes = { earlier: [], note: () => undefined, forget: () 
 export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orchestrator> {
   const { store, logger, sdk, connection, namespace, taskQueue = DEFAULT_TASK_QUEUE } = parts
   const worker = `${hostname()}:${process.pid}`
+  const targets = webhookTargets()
   // This throws if a package is missing, so it comes before anything that must be closed.
   const telemetry = await prepareTelemetry({ settings: parts.telemetry, store, logger, worker })
   const dataConverter = outerConverter(parts)
@@ -130,6 +134,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
   const { dispatch, adopt } = dispatcherTo(pool, leases)
   const needs = { client, store, logger, worker, dispatch }
   const activities = createActivities(needs, reader, flusher)
+  let endWebhooks = async (): Promise<void> => undefined
   const endTelemetry = telemetry.start({ pool, temporal: sdk })
   const answerFor = adoptionBy(client, logger)
   const adopted = new Set<string>()
@@ -164,6 +169,9 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
         isServing = true
         for (const executor of pool.executors()) serve(executor)
         healing?.serving()
+        if (targets !== 'off') {
+          endWebhooks = sendWebhooks({ store, logger, holder: `${worker} ${randomUUID()}`, allowsPrivate: targets === 'private' })
+        }
         return both.run()
       },
     }
@@ -183,6 +191,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
       endWatch()
       healing?.end()
       gates.end()
+      await endWebhooks()
       await flusher.idle()
       await deltas.settle()
       await endTelemetry()

@@ -6,6 +6,7 @@ import { LIST_ROUTES } from '../../../src/service/routes/lists.ts'
 import { SESSION_ROUTES } from '../../../src/service/routes/sessions.ts'
 import { UI_ROUTES } from '../../../src/service/routes/ui.ts'
 import { WATCH_ROUTES } from '../../../src/service/routes/watch.ts'
+import { WEBHOOK_ROUTES } from '../../../src/service/routes/webhooks.ts'
 
 interface Schema {
   $ref?: string
@@ -20,7 +21,7 @@ interface Schema {
   discriminator?: { propertyName: string; mapping: Record<string, string> }
 }
 
-const routes = [...SESSION_ROUTES, ...WATCH_ROUTES, ...CHANGE_ROUTES, ...LIST_ROUTES, ...UI_ROUTES]
+const routes = [...SESSION_ROUTES, ...WATCH_ROUTES, ...CHANGE_ROUTES, ...LIST_ROUTES, ...WEBHOOK_ROUTES, ...UI_ROUTES]
 const document = documentOf({ routes, basePath: '' }) as unknown as { components: { schemas: Record<string, Schema> } } & Record<
   string,
   unknown

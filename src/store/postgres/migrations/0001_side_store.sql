@@ -565,6 +565,44 @@ create table {schema}.consumers (
   updated_at timestamptz not null default now()
 );
 
+-- Addresses that get a signed request for what happens in sessions.
+create table {schema}.webhooks (
+  id text primary key,
+  url text not null,
+  secret text not null,                     -- requests are signed with it, so it cannot be a digest
+  types text[] not null,                    -- of notifications
+  agent text,                               -- only of sessions with this agent; null: all
+  id_prefix text,                           -- only of sessions whose ids begin with this; null: all
+  with_content boolean not null,            -- whether requests contain the event as it is stored, with the texts of users and models
+  created_at timestamptz not null default now(),
+  created_by text,
+  paused_at timestamptz,                    -- nothing is sent from then on, until it is resumed; what happens meanwhile waits
+  paused_by text,
+  delivered bigint not null default 0,      -- requests that were accepted
+  last_delivered_at timestamptz,
+  last_error text                           -- of the newest request, if it failed
+);
+
+-- Notifications that a webhook's target has not accepted yet, and those that were given up. Accepted ones are deleted.
+create table {schema}.webhook_deliveries (
+  webhook_id text not null references {schema}.webhooks (id) on delete cascade,
+  session_id text not null,
+  seq bigint not null,                      -- of the event
+  agent text not null,
+  type text not null,                       -- of the notification
+  happened_at timestamptz not null,         -- when the event happened
+  facts jsonb not null,                     -- what the request says of it; contains nothing that a user, a model or a tool has written
+  queued_at timestamptz not null default now(),
+  attempts integer not null default 0,      -- requests that failed
+  due_at timestamptz not null default now(), -- of the next request; those of a session are sent in order
+  last_error text,
+  given_up_at timestamptz,
+  primary key (webhook_id, session_id, seq)
+);
+
+create index webhook_deliveries_due on {schema}.webhook_deliveries (webhook_id, due_at) where given_up_at is null;
+create index webhook_deliveries_session on {schema}.webhook_deliveries (session_id);
+
 -- The keys of effects whose events were pruned, so that no effect happens again. Only an erasure deletes them.
 create table {schema}.completed_keys (
   session_id text not null,

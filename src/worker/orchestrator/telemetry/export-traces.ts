@@ -10,6 +10,7 @@ import type { Span } from '../../../telemetry/span.ts'
 import { type TracedPast, type SessionTracker, trackSessions } from '../../../telemetry/tracking.ts'
 import type { TraceSettings } from '../../telemetry-settings.ts'
 import { type SpanSender, UnsendableSpans } from './otlp-traces.ts'
+import { wakeable } from '../../../waiting/wakeable.ts'
 import { withinTime } from './within-time.ts'
 
 export interface ExportNeeds {
@@ -159,49 +160,6 @@ async function deliver(
     }
   }
   if (refused) logger.warn(refused, 'the collector refused spans: they are dropped')
-}
-
-/** Waits that end early. */
-interface Waits {
-  /** A wake-up from now on counts for the next `atMost`. */
-  begin(): void
-  wake(): void
-  atLeast(ms: number): Promise<void>
-  atMost(ms: number): Promise<void>
-  /** Ends all current and later waits at once. */
-  end(): void
-}
-
-function wakeable(): Waits {
-  let isWoken = false
-  let hasEnded = false
-  let finish = (): void => undefined
-  let finishIfWoken = (): void => undefined
-  const wait = (ms: number, isOver: boolean, setWake: (end: () => void) => void): Promise<void> =>
-    new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      finish = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-      setWake(finish)
-      if (isOver || hasEnded) finish()
-    })
-  return {
-    begin() {
-      isWoken = false
-    },
-    wake() {
-      isWoken = true
-      finishIfWoken()
-    },
-    atLeast: (ms) => wait(ms, false, () => (finishIfWoken = () => undefined)),
-    atMost: (ms) => wait(ms, isWoken, (early) => (finishIfWoken = early)),
-    end() {
-      hasEnded = true
-      finish()
-    },
-  }
 }
 
 function pastIn({ events, stateAt, newestRun }: ExportNeeds['store']): TracedPast {
