@@ -59,7 +59,7 @@ function isStop({ kind, name }: PlacedRequest): boolean {
 }
 
 /**
- * Whether nothing but one stop came beside messages and pauses, and the call's run is the first one that follows. The session records the
+ * Whether nothing but one stop came alongside messages and pauses, and the call's run is the first one that follows. The session records the
  * call before it carries out the stop. However, a run that is about to be stopped takes only its opening message: if the model had seen others, the next
  * run would answer them again.
  */

@@ -5,17 +5,8 @@ import { defined } from '../session/defined.ts'
 import { callIdOf } from '../session/ids.ts'
 import { currentSession } from './current-session.ts'
 import { isForeignPast } from '../store/errors.ts'
-import {
-  type AttemptSoFar,
-  type JobInput,
-  type JobKind,
-  type JobOrder,
-  type JobResult,
-  type JobSubject,
-  lostIn,
-  type Ticket,
-} from '../calls/jobs.ts'
-import { countAttempt, type Earlier, reportOf } from './attempt.ts'
+import type { JobInput, JobKind, JobOrder, JobResult, JobSubject, Ticket } from '../calls/jobs.ts'
+import { lostIn, type AttemptSoFar, type AttemptReport, readReport, countAttempt, reportOf } from '../session/attempts.ts'
 import type {
   AskModelInput,
   CallModelInput,
@@ -25,9 +16,8 @@ import type {
   PawlActivities,
   ToolCallInput,
 } from '../calls/activities.ts'
-import { type AttemptReport, readReport } from '../session/attempts.ts'
 import type { Flusher } from './flusher.ts'
-import { startLiveRow } from './live-row.ts'
+import { startRunningRow } from './running-row.ts'
 import type { ActivityNeeds } from './needs.ts'
 
 const DEFAULT_HEARTBEAT_MS = 10_000
@@ -112,13 +102,13 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
 
   /** Runs a tool and shows the call in `tool_calls` while it runs. */
   async function shown(order: JobOrder<'executeTool'>): Promise<JobResult<'executeTool'> | undefined> {
-    let row: ReturnType<typeof startLiveRow> | undefined
+    let row: ReturnType<typeof startRunningRow> | undefined
     try {
       const done = await needs.dispatch(order, {
         entered: (on) => {
           // When a call moves to another executor, its body is entered again there.
           row?.stop()
-          row = startLiveRow({ ...needs, flusher }, order, on)
+          row = startRunningRow({ ...needs, flusher }, order, on)
         },
         progress: (value) => row?.progress(value),
       })
@@ -195,7 +185,7 @@ function lostWithCall(report: AttemptReport): ApplicationFailure {
   return ApplicationFailure.create({ type: 'WorkerLost', nonRetryable: true, message, details: [report] })
 }
 
-function count(earlier: Earlier) {
+function count(earlier: Parameters<typeof countAttempt>[1]) {
   return countAttempt(Context.current().info, earlier)
 }
 
@@ -210,9 +200,9 @@ function subjectOf({ run, turn, resolution }: ToolCallInput): JobSubject & { of:
 
 /** Whether the session is new to the store. Returns undefined if the store does not say in time; the session then continues without it. */
 async function isConfirmed(flushed: Promise<number>): Promise<'new' | 'foreign' | undefined> {
-  const said = flushed.then(
+  const answer = flushed.then(
     () => 'new' as const,
     (error: unknown) => (isForeignPast(error) ? ('foreign' as const) : undefined),
   )
-  return inTime(said, CONFIRMED_WITHIN_MS)
+  return inTime(answer, CONFIRMED_WITHIN_MS)
 }

@@ -119,33 +119,17 @@ function declare(given: unknown): Agent {
   const { limits, sessionLimits } = given as AgentOptions
   warnOfBareLimits(`Agent "${agent.name}"`, { 'limits.deadline': limits?.deadline, 'sessionLimits.deadline': sessionLimits?.deadline })
   const { tools, sources, providerTools } = toolsIn(agent.name, agent.tools ?? [], bad)
-  const slices = new Map<string, Slice>()
-  for (const [index, slice] of (agent.slices ?? []).entries()) {
-    if (!isSlice(slice)) throw bad(`slices[${index}] is not a slice. Create it with defineSlice.`)
-    if (slices.has(slice.name)) {
-      throw new DeclarationError('duplicate_slice', `Agent "${agent.name}" has two slices named "${slice.name}". Rename one.`)
-    }
-    slices.set(slice.name, slice)
-  }
+  const slices = slicesIn(agent.name, agent.slices ?? [], bad)
   const memory = (agent.memory ?? []).map(({ block, maxChars }) => ({ block, maxChars }))
-  const twice = memory.find(({ block }, index) => memory.findIndex((one) => one.block === block) < index)
-  if (twice) {
-    throw new DeclarationError('duplicate_block', `Agent "${agent.name}" has two blocks of memory named "${twice.block}". Rename one.`)
-  }
+  refuseRepeatedBlock(agent.name, memory)
   const plan = planPolicy(agent.plan)
   const unmet = unmetSection(agent.sections ?? [], { plan: plan !== undefined, memory: memory.length > 0 })
   if (unmet) throw bad(unmet)
   const compaction = compactionPolicy(agent.compaction, bad)
   const fallback = agent.fallback === undefined ? [] : [agent.fallback].flat()
-  const foreign = modelsOf(agent.model, fallback, compaction).flatMap(([option, choice]) => {
-    const problem = typeof choice === 'string' ? foreignModel(choice) : undefined
-    return problem === undefined ? [] : `\`${option}\`: ${problem}`
-  })[0]
-  if (foreign !== undefined) throw bad(foreign)
-  const badWindow = modelsOf(agent.model, fallback, compaction).flatMap(([option, choice]) => {
-    return windowProblem(option, choice, compaction !== undefined) ?? []
-  })[0]
-  if (badWindow) throw bad(badWindow)
+  const models = modelsOf(agent.model, fallback, compaction)
+  const badModel = modelProblem(models, compaction !== undefined)
+  if (badModel !== undefined) throw bad(badModel)
   const unrun = unrunProblem(providerTools, [agent.model, ...fallback])
   if (unrun !== undefined) throw bad(unrun)
   const output = agent.output && outputPolicy(agent.name, agent.output)
@@ -158,7 +142,7 @@ function declare(given: unknown): Agent {
   const { deadline: sessionDeadlineMs, ...sessionBudget } = agent.sessionLimits ?? {}
   refuseUnpriced(
     agent.name,
-    modelsOf(agent.model, fallback, compaction).map(([, choice]) => choice),
+    models.map(([, choice]) => choice),
     { limits: defined(budget), sessionLimits: defined(sessionBudget) },
     providerTools,
   )
@@ -171,7 +155,7 @@ function declare(given: unknown): Agent {
     tools,
     sources,
     providerTools,
-    slices: [...slices.values()],
+    slices,
     hooks,
     retry: retryPolicy(agent.retry),
     limits: { maxTurns, ...defined({ maxRepeats, deadlineMs, ...budget }) },
@@ -181,6 +165,34 @@ function declare(given: unknown): Agent {
     memory,
     ...defined({ activeTools: agent.activeTools, plan, compaction, context: agent.context, output }),
   }
+}
+
+/** @throws DeclarationError `duplicate_slice`, or from `bad`. */
+function slicesIn(agent: string, given: readonly unknown[], bad: (problem: string) => DeclarationError): Slice[] {
+  const slices = new Map<string, Slice>()
+  for (const [index, slice] of given.entries()) {
+    if (!isSlice(slice)) throw bad(`slices[${index}] is not a slice. Create it with defineSlice.`)
+    if (slices.has(slice.name)) {
+      throw new DeclarationError('duplicate_slice', `Agent "${agent}" has two slices named "${slice.name}". Rename one.`)
+    }
+    slices.set(slice.name, slice)
+  }
+  return [...slices.values()]
+}
+
+/** @throws DeclarationError `duplicate_block`. */
+function refuseRepeatedBlock(agent: string, memory: Agent['memory']): void {
+  const twice = memory.find(({ block }, index) => memory.findIndex((one) => one.block === block) < index)
+  if (twice) throw new DeclarationError('duplicate_block', `Agent "${agent}" has two blocks of memory named "${twice.block}". Rename one.`)
+}
+
+/** What is wrong with the names of the agent's models, or else with their windows. */
+function modelProblem(models: ReturnType<typeof modelsOf>, isCompacted: boolean): string | undefined {
+  const foreign = models.flatMap(([option, choice]) => {
+    const problem = typeof choice === 'string' ? foreignModel(choice) : undefined
+    return problem === undefined ? [] : `\`${option}\`: ${problem}`
+  })
+  return foreign[0] ?? models.flatMap(([option, choice]) => windowProblem(option, choice, isCompacted) ?? [])[0]
 }
 
 /** The declared tools and the sources of further ones. @throws DeclarationError `duplicate_tool`, `reserved_tool`, or from `bad`. */

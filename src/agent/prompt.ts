@@ -15,7 +15,7 @@ export interface PromptView<L = AnySlices> {
   readonly slices: L
   /** The text of each block that the agent declares, by name; an empty string if the block has none. */
   readonly memory: Readonly<Record<string, string>>
-  /** How far the work has come: `incomplete` lists what is planned or started and has not ended. */
+  /** The progress so far: `incomplete` lists what is planned or started and has not ended. */
   readonly progress: Progress
 }
 

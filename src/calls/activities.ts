@@ -76,8 +76,8 @@ export interface CompactInput extends AskModelInput {
   tooLarge: TooLarge
 }
 
-/** What a step that asks a model reports beside its outcome. */
-interface StepReport {
+/** What a step that asks a model reports besides its outcome. */
+export interface StepReport {
   failed?: FailedAttempt[]
   /** Facts about this worker's build of the agent, unless the session already knows them. */
   facts?: AgentFacts
@@ -85,16 +85,12 @@ interface StepReport {
   spent?: Cost
 }
 
-/** What a model call reports beside its outcome. */
-interface CallReport extends StepReport {
+export type CallModelResult = StepReport & {
   /** The hooks that ran before the request. */
   hooks?: HookOutcome[]
   /** The store has confirmed that the session is new. */
   isConfirmed?: true
-}
-
-export type CallModelResult = CallReport &
-  (
+} & (
     | {
         kind: 'completed'
         attempt: number

@@ -1,6 +1,6 @@
 // The types of jobs that an orchestrator dispatches and an executor answers.
 import type { CallModelResult, PawlActivities } from './activities.ts'
-import type { AttemptReport, Fallback, RidingEffect } from '../session/attempts.ts'
+import type { AttemptReport, AttemptSoFar, RidingEffect } from '../session/attempts.ts'
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { FailedAttempt } from '../session/call-facts.ts'
 import type { LogEntry, Watermark } from '../session/events.ts'
@@ -17,22 +17,6 @@ export type JobInput<K extends JobKind> = Parameters<PawlActivities[K]>[0]
 
 /** The result of each kind of job. */
 export type JobResult<K extends JobKind> = Awaited<ReturnType<PawlActivities[K]>>
-
-/** The attempt of a job, as counted before the job began. */
-export interface AttemptSoFar {
-  /** Counted from 1 over all of the call's activities. */
-  number: number
-  /** Failed attempts of this activity. */
-  failed: FailedAttempt[]
-  /** How many attempts of the call threw; for a model call, how many with the model being tried. */
-  failures: number
-  /** For a model call: the model to try, if not the agent's own. */
-  fallback?: Fallback
-  /** Digest of the previous attempt's failure, if it was unexpected. */
-  unexpected?: string
-  /** The last progress that an earlier attempt reported. */
-  lastProgress?: Json
-}
 
 /** What a job works on. A tool call and its verification have the same subject. */
 export type JobSubject =
@@ -60,11 +44,6 @@ export interface Ticket {
   report: AttemptReport
 }
 
-/** The failed attempts of an activity, for its result: an effect of theirs may have happened, and they may have cost something. */
-export function lostIn({ failed }: Pick<AttemptSoFar, 'failed'>): { failed?: FailedAttempt[] } {
-  return failed.length > 0 ? { failed } : {}
-}
-
 /** A model's checked answer; `hooks`: the hooks that ran before its request; `activeTools`: the tools that it could call, if not all. */
 export type ModelAnswer = Pick<
   CallModelResult & { kind: 'completed' },
@@ -80,7 +59,7 @@ export interface JobOrder<K extends JobKind = JobKind> {
   answer?: ModelAnswer
 }
 
-/** What is sent with a job beside its order. */
+/** What is sent with a job besides its order. */
 export interface SentAlong {
   along?: EventsAlong
   /** Tools during which executors have recently died. Their calls do not run as part of a model call. */

@@ -22,7 +22,7 @@ export function rememberPlace(of: Command, action: Command): void {
 export function here(command: string): string {
   const [, name, inner] = command.split(' ')
   const named = program?.commands.find((one) => one.name() === name)
-  // A command with commands of its own, such as `pawl gates`, has its options on them; the first one is the default.
+  // A command with subcommands, such as `pawl gates`, has its options on them; the first subcommand is the default.
   const found = named?.commands.find((one) => one.name() === inner) ?? named?.commands[0] ?? named
   const options = found?.options ?? []
   const place = options.flatMap((option) => {

@@ -4,7 +4,7 @@ import { type Client, QueryNotRegisteredError } from '@temporalio/client'
 import {
   type EventsPage,
   type EventsQuery,
-  type LiveState,
+  type QueriedState,
   QUERIES,
   type UnopenedState,
   workflowIdOf,
@@ -39,14 +39,14 @@ export async function queryEvents(
 
 /** The state of the session in its newest execution, or that it is not open yet. Rejects as `queryEvents` does. */
 export async function queryState(client: Client, sessionId: string, timeoutMs: number): Promise<SessionState | UnopenedState> {
-  const live = await queryLiveState(client, sessionId, timeoutMs)
+  const live = await queryStateAndFacts(client, sessionId, timeoutMs)
   if (!('v' in live)) return live
   const { callWaits: _, stopping: __, ...state } = live
   return state
 }
 
 /** The same, plus what the state does not include. */
-export function queryLiveState(client: Client, sessionId: string, timeoutMs: number): Promise<LiveState | UnopenedState> {
+export function queryStateAndFacts(client: Client, sessionId: string, timeoutMs: number): Promise<QueriedState | UnopenedState> {
   return ask(client, { sessionId }, [QUERIES.state], timeoutMs)
 }
 

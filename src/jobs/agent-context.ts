@@ -1,9 +1,12 @@
-// The context that an agent's code receives, made from the workflow's data on the session.
+// The context that an agent's code receives, made from the workflow's data on the session; and its slices, which are read from the events
+// only if the agent has any.
 import type { AgentContext } from '../agent/tool.ts'
 import { withFields } from '../log/logger.ts'
 import { copyOf, type Json, type JsonObject } from '../session/json.ts'
 import type { SliceValues } from '../session/slices/slices.ts'
-import type { JobNeeds } from './needs.ts'
+import type { JobNeeds, Job } from './needs.ts'
+import type { EventsInput } from '../calls/activities.ts'
+import { ArchiveUnavailable, archiveAway } from '../calls/errors.ts'
 
 /** The agent, turn and session that the code runs for. */
 export interface AgentPlace {
@@ -43,4 +46,38 @@ export function agentContext(
     slices,
     log: withFields(needs.logger, { session: sessionId, run, turn }),
   })
+}
+
+/** A job with the slice values for its code. */
+export interface JobWithSlices extends Job {
+  slices: SliceValues
+}
+
+/** What to read: up to which event, and for which agent. */
+type SlicesInput = EventsInput & { agent: string }
+
+/** The slice values at the input's watermark. @throws StaleWatermark, ArchiveUnavailable. */
+export async function readSlices(needs: JobNeeds, { sessionId, executionId, along }: Job, input: SlicesInput): Promise<SliceValues> {
+  if (!needs.agents.get(input.agent)?.slices.length) return NO_SLICES
+  const { epoch, watermark, origin } = input
+  const { slices } = await needs.views.view({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, along)
+  return slices
+}
+
+/**
+ * The same; undefined if they cannot be read now. With `untilServed`, it throws instead, and Temporal retries until the store has the data.
+ * @throws TryAgain.
+ */
+export async function slicesIfReadable(
+  needs: JobNeeds,
+  job: Job,
+  input: SlicesInput & { untilServed?: true },
+): Promise<SliceValues | undefined> {
+  try {
+    return await readSlices(needs, job, input)
+  } catch (error) {
+    if (error instanceof ArchiveUnavailable && input.untilServed) throw archiveAway(error.message)
+    needs.logger.debug({ session: job.sessionId, err: error }, 'the events for the slices of a call cannot be read now')
+    return undefined
+  }
 }

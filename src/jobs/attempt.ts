@@ -1,11 +1,13 @@
 // What an attempt reports while its body runs, and how its errors are recorded.
-import { type CustomEvent, isEventName } from '../session/hooks/custom-events.ts'
+import type { ExecuteToolResult } from '../calls/activities.ts'
+import { isEventName } from '../session/hooks/custom-events.ts'
 import { PawlError } from '../session/errors.ts'
 import type { FailedAttempt } from '../session/call-facts.ts'
 import { type Json, jsonBytes } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
 import type { SpendNote } from '../session/spending/spend-notes.ts'
-import type { AttemptSoFar, JobLink } from '../calls/jobs.ts'
+import type { JobLink } from '../calls/jobs.ts'
+import type { AttemptSoFar } from '../session/attempts.ts'
 import { EVENT_NAME, reporter } from './custom-events.ts'
 import { plainJson } from './json.ts'
 import { spendReporter } from './spend-notes.ts'
@@ -15,7 +17,8 @@ import { beginningOf } from '../session/beginning.ts'
 const MAX_PROGRESS_BYTES = 16_000
 const MAX_MILESTONES = 100
 
-export interface Notes {
+/** What a body reports while it runs, through its context. */
+export interface BodyReports {
   readonly lastProgress: Json | undefined
   /** @throws TypeError for a value that is not JSON or is too large. */
   progress(value: Json): void
@@ -24,36 +27,29 @@ export interface Notes {
   emit(name: string, data?: Json): void
   /** @throws ToolError for an amount that cannot have been spent. */
   spend(spent: SpendNote): void
-  /** The last progress, the milestones, the custom events and the costs of this attempt, for its result. */
-  said(): AttemptNotes
+  /** All reports of this attempt, for its result. */
+  all(): Pick<ExecuteToolResult, 'progress' | 'milestones' | 'emitted' | 'spent'>
 }
 
-interface AttemptNotes {
-  progress?: Json
-  milestones?: string[]
-  emitted?: CustomEvent[]
-  spent?: SpendNote[]
-}
-
-export function notesOf({ lastProgress }: AttemptSoFar, link: JobLink): Notes {
-  const said: AttemptNotes = {}
+export function startReports({ lastProgress }: AttemptSoFar, link: JobLink): BodyReports {
+  const reports: ReturnType<BodyReports['all']> = {}
   const events = reporter('attempt')
   const costs = spendReporter('attempt')
   return {
     lastProgress,
     progress(value) {
       const plain = checkedProgress(value)
-      said.progress = plain
+      reports.progress = plain
       link.progress(plain)
     },
     milestone(name) {
       if (!isEventName(name)) throw new TypeError(`A milestone's name must be ${EVENT_NAME}.`)
-      said.milestones = [...new Set([...(said.milestones ?? []), name])].slice(0, MAX_MILESTONES)
+      reports.milestones = [...new Set([...(reports.milestones ?? []), name])].slice(0, MAX_MILESTONES)
     },
     emit: events.emit,
     spend: costs.spend,
-    said: () => ({
-      ...said,
+    all: () => ({
+      ...reports,
       ...(events.events.length > 0 && { emitted: [...events.events] }),
       ...(costs.notes.length > 0 && { spent: [...costs.notes] }),
     }),

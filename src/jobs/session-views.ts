@@ -160,7 +160,7 @@ function entriesAbove({ from: first, entries }: EventsAlong, from: Watermark): L
   return at < 0 ? undefined : entries.slice(at + 1)
 }
 
-/** How many copies of the event are kept: slices that read an event keep it beside the transcript. */
+/** How many copies of the event are kept: slices that read an event keep it alongside the transcript. */
 function copiesOf({ type }: SessionEvent, { rules, past }: SlicesFold): number {
   return rules.length > 0 && past.reads.has(type) ? 2 : 1
 }

@@ -27,7 +27,7 @@ export function stackOf(thrown: unknown): ErrorStack | undefined {
 }
 
 /** Where an error was thrown: file, row and column of its first frame outside of Node; undefined without such a frame. Never throws. */
-export function placeOf(thrown: unknown): string | undefined {
+export function thrownAt(thrown: unknown): string | undefined {
   return readable(() => (thrown instanceof Error ? framesOf(thrown).find(({ place }) => place !== undefined)?.place : undefined))
 }
 

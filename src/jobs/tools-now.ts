@@ -5,8 +5,6 @@ import type { Logger, Tool } from '../agent/tool.ts'
 import type { ToolCallInput } from '../calls/activities.ts'
 import { z } from 'zod'
 
-type CallResolution = ToolCallInput['resolution']
-
 /** The agent with the tools that its sources have now. A source that cannot be read has the tools that were last read, or none. */
 export async function withToolsNow(agent: Agent, log: Logger): Promise<Agent> {
   const { sources, tools } = agent
@@ -26,7 +24,7 @@ export async function toolNow({ tools, sources }: Agent, name: string, log: Logg
  */
 export async function toolForCall(
   { tools, sources }: Agent,
-  resolution: CallResolution,
+  resolution: ToolCallInput['resolution'],
   log: Logger,
   fits: (tool: Tool) => boolean,
 ): Promise<Tool | undefined> {
@@ -41,7 +39,7 @@ export async function toolForCall(
   }
 }
 
-function failingTool({ tool: name, effect }: CallResolution, error: unknown): Tool {
+function failingTool({ tool: name, effect }: ToolCallInput['resolution'], error: unknown): Tool {
   return defineTool({
     name,
     description: name,

@@ -11,7 +11,7 @@ import { anthropicImages } from './image-limits.ts'
 import { endsInUnthoughtCalls, soundJson } from './sound-messages.ts'
 
 const DEFAULT_MAX_TOKENS = 32_000
-/** Default tokens for the answer itself beside a thinking budget. */
+/** Default tokens for the answer itself, in addition to a thinking budget. */
 const TOKENS_AFTER_THINKING = 16_000
 
 /** The body for a request: the same request and options always produce the same bytes. */

@@ -128,19 +128,19 @@ function tooMany(found: readonly Sendable[], { maxImages, maxTotalChars, many }:
   const images = found.filter(({ given }) => given.type === 'image')
   const inGroups = (excess: number): number => Math.ceil(excess / GROUP) * GROUP
   if (images.length > maxImages) {
-    const problem = `a request may have at most ${numberText(maxImages)} images, and there are newer ones`
+    const problem = `a request may have at most ${numberText(maxImages)} images, so only newer ones are sent`
     for (const one of images.slice(0, Math.min(images.length - 1, inGroups(images.length - maxImages)))) out.set(one, problem)
   }
   const kept = (): Sendable[] => found.filter((one) => !out.has(one))
   const keptImages = images.filter((one) => !out.has(one))
   if (many && keptImages.length > many.above) {
     const large = keptImages.filter(({ side }) => side > many.maxSide)
-    const problem = `a request with more than ${many.above} images may have none with more than ${numberText(many.maxSide)} pixels on a side, and there are newer ones`
+    const problem = `a request with more than ${many.above} images may have none with more than ${numberText(many.maxSide)} pixels on a side, so only newer or smaller ones are sent`
     for (const one of large.slice(0, Math.min(large.length, inGroups(keptImages.length - many.above)))) out.set(one, problem)
   }
   const total = kept().reduce((sum, { chars }) => sum + chars, 0)
   if (total > maxTotalChars) {
-    const problem = 'the images and documents of the conversation are too large for one request, and there are newer ones'
+    const problem = 'the images and documents of the conversation are too large for one request, so only newer ones are sent'
     let excess = Math.ceil((total - maxTotalChars) / PORTION) * PORTION
     for (const one of kept().slice(0, -1)) {
       if (excess <= 0) break

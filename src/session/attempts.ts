@@ -1,4 +1,4 @@
-// Attempts of a call: how lost attempts are recorded, how all attempts are counted, and how many may be lost before pawl gives up on the
+// Attempts of a call: how they are numbered and counted, how lost ones are recorded, and how many may be lost before pawl gives up on the
 // call.
 import { defined } from './defined.ts'
 import type { Cost } from './spending/spend.ts'
@@ -34,12 +34,12 @@ export function lostAttempt(
   attempt: number,
   report: Pick<AttemptReport, 'attempt' | 'worker' | 'reserved' | 'spent'> | undefined,
 ): FailedAttempt {
-  const said = { attempt, class: 'HeartbeatTimeout', retryable: true } as const
+  const about = { attempt, class: 'HeartbeatTimeout', retryable: true } as const
   const hasReported = report?.attempt === attempt
   if (!hasReported && attempt > 1) {
-    return { ...said, code: UNREPORTED, message: 'No worker reported in: it was frozen or had exited before the attempt began.' }
+    return { ...about, code: UNREPORTED, message: 'No worker reported in: it was frozen or had exited before the attempt began.' }
   }
-  return { ...said, message: 'The worker stopped sending heartbeats.', ...(hasReported && { worker: report.worker, ...lostCost(report) }) }
+  return { ...about, message: 'The worker stopped sending heartbeats.', ...(hasReported && { worker: report.worker, ...lostCost(report) }) }
 }
 
 /** The cost of an attempt that did not report back: the cost that was seen, or else the whole amount reserved for it. */
@@ -63,6 +63,22 @@ export interface AttemptTally {
   fallback?: Fallback
   /** Digest of the newest failed attempt, if it was unexpected. */
   unexpected?: string
+}
+
+/** The attempt of a job, as counted before the job began. */
+export interface AttemptSoFar {
+  /** Counted from 1 over all of the call's activities. */
+  number: number
+  /** Failed attempts of this activity. */
+  failed: FailedAttempt[]
+  /** How many attempts of the call threw; for a model call, how many with the model being tried. */
+  failures: number
+  /** For a model call: the model to try, if not the agent's own. */
+  fallback?: Fallback
+  /** Digest of the previous attempt's failure, if it was unexpected. */
+  unexpected?: string
+  /** The last progress that an earlier attempt reported. */
+  lastProgress?: Json
 }
 
 /** The models of an agent that a call has given up on. */
@@ -172,6 +188,11 @@ export interface RidingEffect {
   answered: object
 }
 
+/** The failed attempts of an activity, for its result: an effect of theirs may have happened, and they may have cost something. */
+export function lostIn({ failed }: Pick<AttemptSoFar, 'failed'>): { failed?: FailedAttempt[] } {
+  return failed.length > 0 ? { failed } : {}
+}
+
 /** Details of the failure `WorkerDied`. */
 export interface DeathReport extends AttemptReport {
   /** `neighbour`: the process was killed because of another call. */
@@ -195,4 +216,42 @@ export function readReport(details: unknown): { report: AttemptReport | DeathRep
   const { attempt, begun } = details as Partial<AttemptReport>
   if (typeof attempt !== 'number' || typeof begun !== 'boolean') return { report: undefined, begun: true }
   return { report: details as AttemptReport, begun }
+}
+
+/**
+ * Counts the attempt of the activity `info`. `prior`, `progress`: the workflow's data on earlier activities of the call. `uncounted`:
+ * Temporal's earlier attempts were not attempts of the call, because no worker served it. `isGivenUp`: whether too many attempts died with
+ * their worker.
+ */
+export function countAttempt(
+  info: { attempt: number; heartbeatDetails: unknown },
+  { prior = noAttempts(), progress, uncounted }: { prior?: AttemptTally | undefined; progress?: Json | undefined; uncounted?: true },
+): { attempt: AttemptSoFar; isGivenUp: boolean } {
+  const before = prior.attempts
+  const { report: last } = readReport(info.heartbeatDetails)
+  const failed = [...(last?.failed ?? [])]
+  if (!uncounted) {
+    // One attempt of the activity may comprise several attempts of the call, because a model's answer outlives executors that die while
+    // handling it.
+    const made = Math.max(info.attempt - 1, (last?.attempt ?? before) - before)
+    for (let lost = failed.length + 1; lost <= made; lost++) failed.push(lostAttempt(before + lost, last))
+  } else if ((last?.reserved || last?.begun) && last.attempt > before + failed.length) {
+    // A worker served the call after all, and has asked the model, or reserved part of the budget for it.
+    failed.push(lostAttempt(last.attempt, last))
+  }
+  const tally = tallied(prior, failed)
+  const isGivenUp = hasDiedTooOften(tally)
+  // No attempt follows the last one.
+  if (isGivenUp) failed.push(...failed.splice(-1).map((attempt) => ({ ...attempt, retryable: false })))
+  const { failures, fallback, unexpected } = tally
+  const lastProgress = last?.progress ?? progress
+  return {
+    attempt: { number: before + failed.length + 1, failed, failures, ...defined({ lastProgress, fallback, unexpected }) },
+    isGivenUp,
+  }
+}
+
+/** The heartbeat details before the body is entered. */
+export function reportOf({ number, failed, lastProgress }: AttemptSoFar, worker: string): AttemptReport {
+  return { attempt: number, begun: false, failed, worker, ...defined({ progress: lastProgress }) }
 }

@@ -96,6 +96,13 @@ export interface Resolution {
   output?: Json
 }
 
+/** A call with its resolution. */
+export interface ResolvedCall {
+  resolution: Resolution
+  /** The raw arguments, as hooks may have changed them. */
+  input: Json
+}
+
 export interface ApprovalTerms {
   /** The tool's reason. */
   reason?: string
@@ -151,3 +158,9 @@ export type ToolCallStatus =
   | 'unknown'
   | 'replayed'
   | 'skipped'
+
+/**
+ * Milliseconds after its timeout until the process of an `external` body is ended. If no supervisor confirms a death, other workers count
+ * the body as dead once the timeout plus this time has passed since they learned that its heartbeats stopped.
+ */
+export const OVERDUE_GRACE_MS = 5_000

@@ -47,7 +47,7 @@ export interface DocumentBlock {
     | { type: 'file'; file_id: string }
   /** Its name, such as `report.pdf`, which the model sees; at most 500 characters. */
   title?: string
-  /** What the model should know about it, beside its contents; at most 4,000 characters. Not cited. Only Claude gets it as such. */
+  /** What the model should know about it, alongside its contents; at most 4,000 characters. Not cited. Only Claude gets it as such. */
   context?: string
   /** Whether Claude may cite it. If one document of a request has it, pawl turns it on for all, because Claude accepts only all or none. */
   citations?: { enabled: boolean }

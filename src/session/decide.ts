@@ -3,7 +3,7 @@ import { defined } from './defined.ts'
 import { shortHash } from './digest.ts'
 import type { StopReason, Usage } from './content.ts'
 import type { RecoveryStrategy } from './agent-facts.ts'
-import type { Resolution } from './call-facts.ts'
+import type { Resolution, ResolvedCall } from './call-facts.ts'
 import { type Deadline, deadlineOf, deadlinesOf } from './deadlines.ts'
 import { hasEnded, isWaiting } from './past/call-status.ts'
 import { outputFailure } from './built-in-tools/output.ts'
@@ -228,4 +228,25 @@ export function admit(state: SessionState, call: Pick<CallState, 'resolution'>):
 function haveSameIntent(one: Resolution, other: Resolution): boolean {
   const digests = [other.inputDigest, other.ownDigest ?? other.inputDigest]
   return digests.includes(one.inputDigest) || digests.includes(one.ownDigest ?? one.inputDigest)
+}
+
+/** Makes the part of a call's input that follows from the session, its run and the call. `input`: the raw arguments. */
+export function toolCallInput(
+  { agent, context, tags, keysOf }: Pick<SessionState, 'agent' | 'context' | 'tags' | 'keysOf'>,
+  { run, intent, stretch, metadata }: Pick<RunState, 'run' | 'intent' | 'metadata'> & { stretch?: number | undefined },
+  call: ResolvedCall & { turn: number },
+) {
+  const { index, tool, effect, schemaDigest, key, generation } = call.resolution
+  return {
+    agent,
+    run,
+    intent,
+    turn: call.turn,
+    input: call.input,
+    resolution: { index, tool, effect, schemaDigest, ...defined({ key, generation }) },
+    ...defined({ keysOf, stretch }),
+    context,
+    metadata,
+    tags,
+  }
 }

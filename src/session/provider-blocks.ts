@@ -23,7 +23,7 @@ export function withoutBlocks(content: readonly AssistantBlock[]): AssistantBloc
   })
 }
 
-/** The answer with the providers' own blocks put back in. Any other value than a list of blocks changes nothing. */
+/** The answer with the providers' own blocks put back in. A value other than a list of blocks changes nothing. */
 export function withBlocks(content: readonly AssistantBlock[], blocks: Json): AssistantBlock[] {
   const values: readonly Json[] = Array.isArray(blocks) ? blocks : []
   let next = 0
@@ -78,7 +78,7 @@ export function sourceText(source: AnswerSource): string {
 
 const TEXT_CHARS = 2_000
 
-/** What a block says, as text for people and for other models. Empty for a source, which the text beside it repeats. */
+/** What a block says, as text for people and for other models. Empty for a source, which the text alongside it repeats. */
 export function textOfProviderBlock(block: ProviderBlock): string {
   const { part, name, input, sources = [], is_error: isError } = block
   if (part === 'source') return ''

@@ -7,30 +7,27 @@ import { blobsOf } from './blobs.ts'
 import { keptStates } from './write/checkpoints.ts'
 import { boundedReads, type Database, databaseAt } from './postgres/database.ts'
 import { StoreError } from './errors.ts'
-import { listenerOn } from './postgres/listener.ts'
+import { listenerOn, notifierOn } from './postgres/notifications.ts'
 import { admitCall, leaveLimits } from './write/call-limits.ts'
 import { openGate, probeGate, shutGate, shutGates } from './write/gates.ts'
 import { markProgress, markRunning } from './write/running-calls.ts'
 import { listsOf } from './read/lists/index.ts'
 import { claimNamespace, namespaceCheck } from './postgres/namespace.ts'
 import { migrate, migrationNames, pendingMigrations } from './postgres/migrate.ts'
-import { notifierOn } from './postgres/notifier.ts'
 import type { WatchMode } from './postgres/outages.ts'
-import { lastCallEnd, liveReader } from './read/deltas.ts'
-import { saveDeltas, sweepDeltas, tidyDeltas } from './write/deltas.ts'
+import { lastCallEnd, liveReader, saveDeltas, sweepDeltas, tidyDeltas } from './deltas.ts'
 import { findKey } from './maintenance/completed-keys.ts'
 import { locateMessage, readEntries, readEvents, readHead, readMessages } from './read/reader.ts'
 import { readCensus } from './read/census.ts'
 import { readCheckpointSeq, readNewestRun, readStateAt } from './read/past.ts'
 import { conversationsOf } from './read/conversation.ts'
-import { readSnapshot } from './read/slice-snapshots.ts'
+import { readSnapshot, saveSnapshots } from './slice-snapshots.ts'
 import { lastExecution, readStoredState, resume } from './read/resume.ts'
 import { type PostgresSchema, schemaOf } from './postgres/schema.ts'
 import type { Store } from './store.ts'
 import { safeKey } from './postgres/sanitise.ts'
 import { storedWebhooksOf } from './webhooks.ts'
 import { upkeepOf } from './maintenance/upkeep.ts'
-import { saveSnapshots } from './write/slice-snapshots.ts'
 import { leaseFeed, releaseFeed, passFeed } from './write/consumers.ts'
 import type { WriteNeeds } from './write/apply.ts'
 import { flush } from './write/writer.ts'
@@ -139,17 +136,17 @@ export function openStore(options: StoreOptions): Store {
     webhooks: storedWebhooksOf(database, schema, prepared, reading),
     upkeep: upkeepOf(database, schema, prepared),
     watch: (sessionId, wake, which) => listener.watch(safeKey(sessionId), wake, which),
-    notifyStop: (sessionId) => stops.notifier.ring(safeKey(sessionId), false),
+    notifyStop: (sessionId) => stops.notifier.notify(safeKey(sessionId), false),
     watchStops: (sessionId, wake) => stops.listener.watch(safeKey(sessionId), wake),
     admitCall: (request) => prepared(() => admitCall(database, schema, request)),
     leaveLimits: (sessionId, callId) => prepared(() => leaveLimits(database, schema, { sessionId, callId })),
     async shutGate(key, forMs, by) {
       await prepared(() => shutGate(database, schema, { key, forMs, by }))
-      stops.notifier.ring(GATES, false)
+      stops.notifier.notify(GATES, false)
     },
     async openGate(key, by) {
       const wasShut = await prepared(() => openGate(database, schema, { key, by }))
-      stops.notifier.ring(GATES, false)
+      stops.notifier.notify(GATES, false)
       return wasShut
     },
     probeGate: (key, everyMs) => prepared(() => probeGate(database, schema, { key, everyMs })),

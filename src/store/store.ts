@@ -8,12 +8,11 @@ import type { StoredKeys } from './api-keys.ts'
 import type { Blobs } from './blobs.ts'
 import type { SliceSnapshot } from '../session/slices/slices.ts'
 import type { SessionState } from '../session/state.ts'
-import type { LiveSession } from './read/deltas.ts'
+import type { LiveSession, TidiedDeltas } from './deltas.ts'
 import type { StoredConversation } from './read/conversation.ts'
 import type { EventRange } from './read/reader.ts'
-import type { TidiedDeltas } from './write/deltas.ts'
 import type { Lists } from './read/lists/index.ts'
-import type { WatchedCommits } from './postgres/listener.ts'
+import type { NotificationKind } from './postgres/notifications.ts'
 import type { KeptKey } from './maintenance/completed-keys.ts'
 import type { StoreUpkeep } from './maintenance/upkeep.ts'
 import type { Key } from './filters.ts'
@@ -22,7 +21,7 @@ import type { Census } from './read/census.ts'
 import type { StoredWebhooks } from './webhooks.ts'
 import type { Consumer, FeedStretch } from './write/consumers.ts'
 
-export type { LiveSession, TidiedDeltas, WatchedCommits }
+export type { LiveSession, TidiedDeltas, NotificationKind }
 
 export interface FlushOptions {
   /** The session that the events were copied from, as the inherited past of a fork. They do not count in sums. */
@@ -134,7 +133,7 @@ export interface Store {
   readonly upkeep: StoreUpkeep
 
   /** Calls back when events of the session (`'*'`: of any) were committed, or may have been. Read the events from a cursor. */
-  watch(sessionId: string, wake: () => void, which?: WatchedCommits): () => void
+  watch(sessionId: string, wake: () => void, which?: NotificationKind): () => void
   /** Whether a notification for any session arrived in the last `ms` milliseconds: workers write to the store, and notifications work. */
   hasHeardWithin(ms: number): boolean
   /** Tells other workers that calls of the session may have been asked to stop. Best effort: their next heartbeats tell them, too. */

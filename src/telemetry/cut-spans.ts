@@ -9,15 +9,15 @@ import type { Attributes, Span } from './span.ts'
 import type { TrackedSession } from './tracked.ts'
 
 /** A stretch of a run in progress. */
-type Place = Pick<RunState, 'run' | 'stretch'>
+type StretchRef = Pick<RunState, 'run' | 'stretch'>
 
 /** Copied, because the fold changes the run in place. */
-export function placeIn({ current }: SessionState): Place | undefined {
+export function placeIn({ current }: SessionState): StretchRef | undefined {
   return current ? { run: current.run, ...defined({ stretch: current.stretch }) } : undefined
 }
 
 /** What the event removes from the session, as a span of the newest run. The spans of the removed part have been exported, and stay. */
-export function cutSpans({ state, newest }: TrackedSession, event: SessionEvent, left: Place | undefined): Span[] {
+export function cutSpans({ state, newest }: TrackedSession, event: SessionEvent, left: StretchRef | undefined): Span[] {
   const cut = event.type === 'forked' ? undefined : cutOf(event, newest)
   if (!cut || event.seq === 1) return []
   const { run } = newest

@@ -3,10 +3,10 @@ import type { UserBlock } from '../session/content.ts'
 import type { SessionEvent } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
 import { inputMessages, present, sessionAttributes, usageAttributes } from './attributes.ts'
-import { type SpanSubject, spanOf } from './ids.ts'
+import { type SpanSubject, spanOf, type Stretch } from './ids.ts'
 import type { Attributes, AttributeValue, Span, SpanLink } from './span.ts'
 import { toolAttributes } from './tool-spans.ts'
-import type { OpenRun, ProjectOptions, TrackedSession } from './tracked.ts'
+import type { OpenRun, ProjectOptions, TracedTurn, TrackedSession } from './tracked.ts'
 
 /** The steps of a run that may be in progress. */
 interface Steps {
@@ -70,15 +70,50 @@ function stretchSpan(
 }
 
 /** Ends the turn. A step abandoned in progress also has a span, because that span is the parent of what user code did in the step. */
-export function endTurn(tracked: TrackedSession, event: SessionEvent, { contents }: ProjectOptions, { isAsking, issued }: Steps): Span[] {
-  const { open, state, messages, calls } = tracked
+export function endTurn(tracked: TrackedSession, event: SessionEvent, { contents }: ProjectOptions, steps: Steps): Span[] {
+  const { open, state, messages } = tracked
   const turn = open?.turn
   if (!open || !turn) return []
   delete open.turn
-  const spans: Span[] = []
   const place = { sessionId: state.sessionId, run: open.run, stretch: open.stretch }
+  const inputs: (string | UserBlock[])[] = turn.takes.flatMap((messageId) => {
+    const message = messages.get(messageId)
+    return message ? [message.content] : []
+  })
+  const isAbandoned = ABANDONS_STEPS.has(event.type) || (event.type === 'error_entered' && event.code === 'deadline_exceeded')
+  return [
+    ...(isAbandoned ? abandonedSteps(tracked, turn, place, event, steps) : []),
+    {
+      ...spanOf(place, { kind: 'turn', turn: turn.turn }),
+      parentSpanId: spanOf(place, { kind: 'run' }).spanId,
+      name: `turn ${turn.turn}`,
+      kind: 'internal',
+      startedAt: Math.min(turn.startedAt, event.at),
+      endedAt: event.at,
+      attributes: {
+        ...sessionAttributes(state),
+        'pawl.seq': event.seq,
+        'pawl.run': open.run,
+        'pawl.turn': turn.turn,
+        ...(contents && inputs.length > 0 && { 'gen_ai.input.messages': inputMessages(inputs) }),
+      },
+      ...(event.type === 'error_entered' && { error: { type: event.code, message: event.reason } }),
+      links: turn.links,
+      events: turn.events,
+    },
+  ]
+}
+
+/** The spans of the turn's steps that the event ends without an outcome. */
+function abandonedSteps(
+  { state, calls }: TrackedSession,
+  turn: TracedTurn,
+  place: Stretch,
+  event: SessionEvent,
+  { isAsking, issued }: Steps,
+): Span[] {
   const parent = spanOf(place, { kind: 'turn', turn: turn.turn })
-  const abandonedSpan = (about: SpanSubject, rest: Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes'>): Span => ({
+  const abandoned = (about: SpanSubject, rest: Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes'>): Span => ({
     ...spanOf(place, about),
     parentSpanId: parent.spanId,
     ...rest,
@@ -89,47 +124,22 @@ export function endTurn(tracked: TrackedSession, event: SessionEvent, { contents
     links: [],
     events: [],
   })
-  const isAbandoned = ABANDONS_STEPS.has(event.type) || (event.type === 'error_entered' && event.code === 'deadline_exceeded')
-  if (isAsking && isAbandoned) {
+  const spans: Span[] = []
+  if (isAsking) {
     const attempt = turn.attempts + 1
-    spans.push(
-      abandonedSpan(
-        { kind: 'model', turn: turn.turn, attempt },
-        { name: 'chat', kind: 'client', startedAt: turn.nextAt, attributes: { 'gen_ai.operation.name': 'chat', 'pawl.attempt': attempt } },
-      ),
-    )
+    const attributes = { 'gen_ai.operation.name': 'chat', 'pawl.attempt': attempt }
+    const about = { kind: 'model', turn: turn.turn, attempt } as const
+    spans.push(abandoned(about, { name: 'chat', kind: 'client', startedAt: turn.nextAt, attributes }))
   }
-  for (const callId of isAbandoned ? issued : []) {
+  for (const callId of issued) {
     const call = calls.get(callId)
     if (!call) continue
     const { tool } = call
     call.attempts += 1
     const attributes = toolAttributes(callId, tool, call.attempts)
     const about = { kind: 'tool', callId, attempt: call.attempts } as const
-    spans.push(abandonedSpan(about, { name: `execute_tool ${tool}`, kind: 'internal', startedAt: call.nextAt, attributes }))
+    spans.push(abandoned(about, { name: `execute_tool ${tool}`, kind: 'internal', startedAt: call.nextAt, attributes }))
   }
-  const said: (string | UserBlock[])[] = turn.takes.flatMap((messageId) => {
-    const message = messages.get(messageId)
-    return message ? [message.content] : []
-  })
-  spans.push({
-    ...parent,
-    parentSpanId: spanOf(place, { kind: 'run' }).spanId,
-    name: `turn ${turn.turn}`,
-    kind: 'internal',
-    startedAt: Math.min(turn.startedAt, event.at),
-    endedAt: event.at,
-    attributes: {
-      ...sessionAttributes(state),
-      'pawl.seq': event.seq,
-      'pawl.run': open.run,
-      'pawl.turn': turn.turn,
-      ...(contents && said.length > 0 && { 'gen_ai.input.messages': inputMessages(said) }),
-    },
-    ...(event.type === 'error_entered' && { error: { type: event.code, message: event.reason } }),
-    links: turn.links,
-    events: turn.events,
-  })
   return spans
 }
 

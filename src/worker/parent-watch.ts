@@ -1,7 +1,7 @@
 // Ends this process when its parent is gone, or when a body is overdue and nothing else can end it. It works whatever the main thread does:
 // a blocked event loop sees neither that its channel has closed nor what time it is.
 import { Worker as Thread } from 'node:worker_threads'
-import { OVERDUE_GRACE_MS } from '../session/overdue.ts'
+import { OVERDUE_GRACE_MS } from '../session/call-facts.ts'
 
 /** The descriptor of the pipe that the parent holds open while it lives; the channel for messages is 3. */
 export const PARENT_PIPE = 4

@@ -83,7 +83,7 @@ export type Ask =
   | { ask: 'entries'; target: ReadTarget; from: Watermark }
   | ({ ask: 'put_value'; sessionId: string; ref: BlobRef; json: Uint8Array } & ValueSource)
   /** How long must this call wait for a provider whose gate is closed? The answer is in milliseconds. */
-  | { ask: 'place_at_gate'; key: string; call: string }
+  | { ask: 'gate_slot'; key: string; call: string }
   | { ask: 'get_values'; sessionId: string; refs: readonly BlobRef[] }
   | { ask: 'get_piece'; sessionId: string; sha256: string; from: number }
   /** Do the limits of its tool admit the call? The answer is the number of milliseconds after which to ask again. */
@@ -101,7 +101,7 @@ export interface Answers {
   reserve: true
   entries: LogEntry[]
   put_value: boolean
-  place_at_gate: GateSlot
+  gate_slot: GateSlot
   admit: number
   leave_limits: true
   get_values: Map<string, string>
@@ -127,7 +127,7 @@ export interface HeldJobReport {
   reserved?: Reservation
   tokensSoFar?: number
   /** The model's output so far, if it streams. */
-  said?: AnswerPart
+  streamed?: AnswerPart
   /** The model's answer, if it is complete. */
   answer?: ModelAnswer
   /** Its outcome, if it has ended. */
@@ -156,7 +156,7 @@ export interface OrchestratorOptions extends Pick<SuperviseOptions, 'taskQueue' 
   /** Executions that earlier orchestrators were watching because they make no progress. */
   failing: FailingExecution[]
   /** A secret that only the processes of this worker know. */
-  worker: string
+  workerSecret: string
   /** Pids of the parent's orchestrators that have died. */
   predecessors: number[]
   /** The parent's executors that have died. */

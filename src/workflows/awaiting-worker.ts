@@ -35,8 +35,8 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
   function enter(code: (typeof LEFT_WHEN_SERVED)[number], reason: string): void {
     if (journal.state.status === 'error') return
     const run = journal.state.current?.run
-    const said = cutText(reason, TEXT_BYTES.reason)
-    journal.append({ type: 'error_entered', code, reason: said, strategy: 'automatic', ...defined({ run }) })
+    const bounded = cutText(reason, TEXT_BYTES.reason)
+    journal.append({ type: 'error_entered', code, reason: bounded, strategy: 'automatic', ...defined({ run }) })
     flushing.nudge()
   }
 

@@ -20,7 +20,7 @@ const PATIENCE_MS = 2_000
 const BETWEEN_TRIES = 0.5
 /** At this multiple of that size, the session waits for the store without a time limit. The server's limits are 51,200 events and 50 MB. */
 const HARD_LIMIT_FACTOR = { events: 40, bytes: 10 }
-/** Events that arrive during the last flush are carried beside the snapshot, up to this many bytes of JSON. */
+/** Events that arrive during the last flush are carried alongside the snapshot, up to this many bytes of JSON. */
 const MAX_TAIL_BYTES = 256_000
 const MAX_INHERITED_BYTES = 1_300_000
 

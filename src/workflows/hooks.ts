@@ -9,7 +9,7 @@ import { answerIn, type LostActivity, whyLost } from './lost-activity.ts'
 import { endHooks } from './scheduling.ts'
 import { eventsOf, type Journal } from './journal.ts'
 import type { Session } from './session-parts.ts'
-import { recordReports } from './recorded.ts'
+import { recordReports } from './calls/call.ts'
 
 /** Records the hooks that ran, each with what it reported. `given`: the arguments that a person provided for the call. */
 export function recordHooks(journal: Journal, run: number, ran: readonly HookOutcome[] = [], given?: Json): void {

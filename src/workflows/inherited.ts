@@ -3,9 +3,8 @@
 import type { CallModelResult, ExecuteToolResult, PriorAnswer, Succession } from '../calls/activities.ts'
 import type { Continuation, LateResultSignal } from '../session/protocol/protocol.ts'
 import type { CallState, RunState, SessionState } from '../session/state.ts'
-import { recordEnded } from './calls/ended-calls.ts'
+import { recordEnded, recorded, recordReports, whereIn } from './calls/call.ts'
 import type { Journal } from './journal.ts'
-import { recorded, recordReports } from './recorded.ts'
 
 /** The unused answers. Each is used once, in the order in which they arrived. */
 export interface Inheritance {
@@ -61,15 +60,15 @@ function inheriting(unused: readonly PriorAnswer[]): Inheritance {
   }
 
   const takeCall = (callId: string) => take('call', (one) => one.callId === callId)
-  const placeOf = (callId: string): number => left.findIndex((one) => one.of === 'call' && one.callId === callId)
+  const indexOf = (callId: string): number => left.findIndex((one) => one.of === 'call' && one.callId === callId)
 
   return {
     isLost(callId) {
-      const one = left[placeOf(callId)]
+      const one = left[indexOf(callId)]
       return one?.of === 'call' && one.result === undefined
     },
     complete({ callId, ...result }) {
-      const at = placeOf(callId)
+      const at = indexOf(callId)
       const one = left[at]
       if (one?.of === 'call') left[at] = { ...one, result: { kind: 'completed', ...result } }
     },
@@ -137,7 +136,7 @@ function lostCalls(answers: readonly PriorAnswer[], state: SessionState | undefi
 function record(journal: Journal, call: CallState, result: ExecuteToolResult | undefined): void {
   const { current } = journal.state
   if (!current) return
-  const where = { run: current.run, turn: current.turn, callId: call.callId, tool: call.resolution.tool }
+  const where = whereIn(current, call)
   switch (result?.kind) {
     case 'completed': {
       const { attempt, startedAt, worker } = result

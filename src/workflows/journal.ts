@@ -50,11 +50,11 @@ export interface Journal {
   page(after: number, maxBytes: number): Pick<EventsPage, 'base' | 'events' | 'from' | 'to' | 'more'>
 }
 
-const { pawl: worker } = proxySinks<PawlSinks>()
+const { pawl: sinks } = proxySinks<PawlSinks>()
 
 /** Makes the worker check soon whether the session's attempts must stop. The next heartbeat may be seconds away. */
 export function hintStop(): void {
-  worker.stop()
+  sinks.stop()
 }
 
 export function eventsOf({ state, watermark, isUnconfirmed }: Journal): EventsInput {
@@ -110,7 +110,7 @@ export function openJournal(base: Watermark, carried: SessionState | undefined, 
     else if (state) apply(state, event)
     own.push({ event, entry })
     last = { seq: entry.seq, digest: entry.digest, at: event.at }
-    if (state) worker.append(state.epoch, [entry], background)
+    if (state) sinks.append(state.epoch, [entry], background)
   }
 
   function page(after: number, maxBytes: number): ReturnType<Journal['page']> {

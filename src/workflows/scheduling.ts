@@ -21,7 +21,7 @@ const COMMON: ActivityOptions = { cancellationType: ActivityCancellationType.WAI
 const RETRIED = { initialInterval: 100, backoffCoefficient: 2, maximumInterval: 30_000 }
 
 /**
- * What Temporal's UI shows for a step beside the activity's type. pawl counts the attempts itself, because most of them are separate
+ * What Temporal's UI shows for a step alongside the activity's type. pawl counts the attempts itself, because most of them are separate
  * activities. The text passes through the converter and the codecs.
  */
 export function summaryOf(step: string, { attempts }: { attempts: number }): string {

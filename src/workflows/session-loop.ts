@@ -8,7 +8,7 @@ import { isHeldUp } from '../session/pause.ts'
 import type { Start } from '../session/protocol/start.ts'
 import type { CallState, RunState } from '../session/state.ts'
 import { startContinuing } from './continuing.ts'
-import { callModel, type RideOutcome } from './model-call/model-call.ts'
+import { callModel, type Rides } from './model-call/model-call.ts'
 import { endRun, failRun, hasRunInProgress, mayTake, mayTakeAny, nextStep, type Session } from './session-parts.ts'
 import { askFor, expire } from './calls/approvals.ts'
 import { pauseForBudget } from './requests/raising.ts'
@@ -114,8 +114,8 @@ function isPauseDue({ catchesUp }: Session): boolean {
 
 /** Whether a rollback, a fork, or another update that came before the queued messages must finish before the next run starts. */
 function mayNotStart(session: Session, step: 'start_run' | 'end_hooks'): boolean {
-  const { holds, catchesUp } = session
-  if (holds > 0 || catchesUp?.isHeld) return true
+  const { runHolds, catchesUp } = session
+  if (runHolds > 0 || catchesUp?.isHeld) return true
   if (catchesUp?.isHeld === false && catchesUp.isBeforeRuns && catchesUp.comesFirst?.()) return true
   // The session may have to end the hooks before it can carry out an update that waits.
   return (catchesUp !== undefined || step === 'start_run') && !mayTakeAny(session)
@@ -179,7 +179,7 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
         if (called.end === 'stopped' && called.by) stopByHook(session, run.run, called.by)
         if (called.end === 'held_up') pauseForBudget(session, called)
         // This also applies to a run that is being stopped, because the calls have ended.
-        if (called.end === 'completed' && called.rides.length > 0) await recordRides(session, called.rides)
+        if (called.end === 'completed' && called.rides.size > 0) await recordRides(session, called.rides)
       })
     case 'ask':
       return askFor(session, decision.calls)
@@ -206,22 +206,17 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
   }
 }
 
-async function runCalls(session: Session, run: RunState, calls: readonly CallState[], rides: readonly RideOutcome[] = []): Promise<void> {
-  const { journal, flushing, serving, pacing, alarms, late, waits, inherited, heartbeatTimeoutMs } = session
-  const needs = { journal, flushing, serving, pacing, run, alarms, late, waits, inherited, heartbeatTimeoutMs }
-  await Promise.all(calls.map((call) => runToolCall(needs, call, rideOf(call, rides)?.result)))
+async function runCalls(session: Session, run: RunState, calls: readonly CallState[], rides?: Rides): Promise<void> {
+  const needs = { ...session, run }
+  await Promise.all(calls.map((call) => runToolCall(needs, call, rides?.get(call.index))))
 }
 
 /** Records the calls that ran as part of the model call. Those without a result continue as activities. */
-async function recordRides(session: Session, rides: readonly RideOutcome[]): Promise<void> {
+async function recordRides(session: Session, rides: Rides): Promise<void> {
   const { current: run } = session.journal.state
   if (!run) return
-  const calls = run.calls.filter((call) => rideOf(call, rides))
+  const calls = run.calls.filter(({ index }) => rides.has(index))
   await runCalls(session, run, calls, rides)
-}
-
-function rideOf({ index }: CallState, rides: readonly RideOutcome[]): RideOutcome | undefined {
-  return rides.find((ride) => ride.index === index)
 }
 
 /** Stops a run between two steps, when there is no step to end. */

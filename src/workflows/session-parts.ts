@@ -14,6 +14,7 @@ import type { Pacing } from './pacing.ts'
 import type { ServingWatch } from './awaiting-worker.ts'
 import type { Stopping } from './stopping.ts'
 import type { BudgetRaise } from '../session/spending/spend.ts'
+import type { RunState } from '../session/state.ts'
 import { defined } from '../session/defined.ts'
 
 /** The next update is carried out before the next run starts (`isHeld`), or waits for a run. */
@@ -50,13 +51,21 @@ export interface Session {
   /** Set by the signal `close`, or by cancelling the workflow. */
   closing: { wanted: Closing | undefined }
   /** How many rollbacks and forks in progress keep new runs from starting. */
-  holds: number
+  runHolds: number
   /** Set while the session carries out updates that earlier executions passed on. */
   catchesUp: CatchingUp | undefined
   /** Updates that wait to be carried out: no run takes a message that came after one of them. */
   waiting: Set<WaitingUpdate>
   /** Whether the store has another past for the session's id, so that this session must end. */
   isForeign: boolean
+}
+
+/** What the calls of one turn share: parts of the session, and their run. */
+export type CallNeeds = Pick<
+  Session,
+  'journal' | 'flushing' | 'serving' | 'pacing' | 'alarms' | 'late' | 'waits' | 'inherited' | 'heartbeatTimeoutMs'
+> & {
+  run: RunState
 }
 
 export function nextStep({ journal, alarms }: Session): SessionStep['do'] {
@@ -141,18 +150,18 @@ export function endRun({ stopping, flushing }: Session): void {
 }
 
 /** Waits until nothing is held. Several may wait, and the first one to continue may hold again. */
-export async function untilReleased(session: Session): Promise<void> {
-  while (session.holds > 0) await condition(() => session.holds === 0)
+export async function untilRunsReleased(session: Session): Promise<void> {
+  while (session.runHolds > 0) await condition(() => session.runHolds === 0)
 }
 
 /** Keeps new runs from starting during `work`. One at a time, because what one of them finds in the past, another would remove. */
-export async function held<T>(session: Session, work: () => Promise<T>): Promise<T> {
-  if (session.holds > 0) await untilReleased(session)
-  session.holds += 1
+export async function withRunsHeld<T>(session: Session, work: () => Promise<T>): Promise<T> {
+  if (session.runHolds > 0) await untilRunsReleased(session)
+  session.runHolds += 1
   try {
     return await work()
   } finally {
-    session.holds -= 1
+    session.runHolds -= 1
   }
 }
 

@@ -12,32 +12,34 @@ import {
 import { HEARTBEAT_TIMEOUT_MS } from './scheduling.ts'
 import type { UpdateDefinition } from '@temporalio/common'
 import type { RepeatedRequests } from '../calls/activities.ts'
-import { QUERIES, sessionIdOf, UPDATES } from '../session/protocol/protocol.ts'
-import type {
-  AnswerRequest,
-  ApproveRequest,
-  CheckpointAnswer,
-  CheckpointRequest,
-  DenyRequest,
-  EventsPage,
-  EventsQuery,
-  ForkPoint,
-  ForkRequest,
-  RollbackReport,
-  PauseAnswer,
-  PauseRequest,
-  RaiseAnswer,
-  RaiseRequest,
-  RecoverRequest,
-  RegenerateAnswer,
-  RegenerateRequest,
-  ResolveRequest,
-  RollbackRequest,
-  SessionStart,
-  SessionSummary,
-  UnpauseAnswer,
-  LiveState,
-  UnopenedState,
+import {
+  QUERIES,
+  sessionIdOf,
+  UPDATES,
+  type AnswerRequest,
+  type ApproveRequest,
+  type CheckpointAnswer,
+  type CheckpointRequest,
+  type DenyRequest,
+  type EventsPage,
+  type EventsQuery,
+  type ForkPoint,
+  type ForkRequest,
+  type RollbackReport,
+  type PauseAnswer,
+  type PauseRequest,
+  type RaiseAnswer,
+  type RaiseRequest,
+  type RecoverRequest,
+  type RegenerateAnswer,
+  type RegenerateRequest,
+  type ResolveRequest,
+  type RollbackRequest,
+  type SessionStart,
+  type SessionSummary,
+  type UnpauseAnswer,
+  type QueriedState,
+  type UnopenedState,
 } from '../session/protocol/protocol.ts'
 import { requestOf } from '../session/protocol/requests.ts'
 import { snapshotOf, summaryOf } from '../session/fold/snapshot.ts'
@@ -52,7 +54,7 @@ import { type OpenedSession, openSession, reopenSession } from './opening/open.t
 import { opened, ready } from './opening/when-open.ts'
 import { startOpening } from './opening/loading.ts'
 import { startPacing } from './pacing.ts'
-import { hasCaughtUp, hasRunInProgress, type Session, stopDetails, untilReleased } from './session-parts.ts'
+import { hasCaughtUp, hasRunInProgress, type Session, stopDetails, untilRunsReleased } from './session-parts.ts'
 import { answer, approve, checkAnswerRequest, checkDecision, checkResolveRequest, deny, resolve } from './calls/approvals.ts'
 import { carryOutOnce, type UpdateAction, carryOutPassedOn, requestsFinished, type Updates } from './requests/passed-on.ts'
 import { pause, unpause } from './requests/pausing.ts'
@@ -61,11 +63,10 @@ import { checkIsInError, checkRecovery, choosesCalls, recover, recoverRequestOf 
 import { recoverRestoring, restores } from './requests/restoring.ts'
 import { recoverCalls } from './requests/selective.ts'
 import { type Resets, watchResets } from './resets.ts'
-import { cancel, type CurrentExecution, doWaiting, interrupt, signalled } from './signals.ts'
+import { cancel, type CurrentExecution, doWaiting, interrupt, signalled, readStart } from './signals.ts'
 import { close, serve } from './session-loop.ts'
 import { NOT_SERVED_AFTER_MS, startServing } from './awaiting-worker.ts'
 import { startCallWaits } from './calls/call-waits.ts'
-import { readStart } from './opening/start.ts'
 import { startStopping } from './stopping.ts'
 import { defined } from '../session/defined.ts'
 
@@ -74,7 +75,7 @@ const PAGE_BYTES = 1_000_000
 
 const NOTHING_REPEATED: RepeatedRequests = { signals: [], updates: [] }
 
-const stateQuery = defineQuery<LiveState | UnopenedState>(QUERIES.state)
+const stateQuery = defineQuery<QueriedState | UnopenedState>(QUERIES.state)
 const eventsQuery = defineQuery<EventsPage | { status: 'loading' }, [EventsQuery?]>(QUERIES.events)
 const recoverUpdate = defineUpdate<SessionSummary | UnopenedState, [RecoverRequest]>(UPDATES.recover)
 const resumeUpdate = defineUpdate<SessionSummary>(UPDATES.resume)
@@ -296,7 +297,7 @@ function sessionOf(
     previous,
     inherited,
     heartbeatTimeoutMs: start.settings?.heartbeatTimeoutMs ?? HEARTBEAT_TIMEOUT_MS,
-    holds: 0,
+    runHolds: 0,
     catchesUp: undefined,
     waiting: new Set(),
     isForeign: false,
@@ -306,7 +307,7 @@ function sessionOf(
 
 async function recoverSession(execution: CurrentExecution, open: Session, request: RecoverRequest): Promise<SessionSummary> {
   // A rollback that has seen the run end must not find it in progress again.
-  if (open.holds > 0) await untilReleased(open)
+  if (open.runHolds > 0) await untilRunsReleased(open)
   checkIsInError(open.journal.state)
   const before = open.journal.watermark().seq
   try {
@@ -328,7 +329,7 @@ async function recoverRun(execution: CurrentExecution, open: Session, request: R
 
 async function raiseLimits(open: Session, request: RaiseRequest): Promise<RaiseAnswer> {
   // A recovery, which this update may start, must also wait for rollbacks.
-  if (open.holds > 0) await untilReleased(open)
+  if (open.runHolds > 0) await untilRunsReleased(open)
   return raise(open, request)
 }
 

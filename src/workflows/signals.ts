@@ -1,14 +1,23 @@
-// What an execution of the workflow knows of its session, and its signals. A signal that arrives before the session is open waits for it.
+// What an execution of the workflow knows of its session, its start argument, and its signals. A signal that arrives before the session is
+// open waits for it.
 import type { RepeatedRequests } from '../calls/activities.ts'
 import { defined } from '../session/defined.ts'
-import { REPLACED, SIGNALS, type StopSignal, type MessageSignal } from '../session/protocol/protocol.ts'
+import {
+  REPLACED,
+  SIGNALS,
+  type StopSignal,
+  type MessageSignal,
+  isSessionId,
+  sessionIdOf,
+  workflowIdOf,
+} from '../session/protocol/protocol.ts'
 import { requestOf } from '../session/protocol/requests.ts'
-import type { Start } from '../session/protocol/start.ts'
+import { type Start, checkStart } from '../session/protocol/start.ts'
 import { Undecodable } from '../session/protocol/undecodable.ts'
 import { hasCaughtUp, hasRunInProgress, nextStep, type Session, stopDetails } from './session-parts.ts'
 import type { ExecutionOpening } from './opening/loading.ts'
 import type { Stop } from './stopping.ts'
-import { uuid4 } from '@temporalio/workflow'
+import { uuid4, ApplicationFailure, workflowInfo } from '@temporalio/workflow'
 import { shortHash } from '../session/digest.ts'
 import { checkMessage } from '../session/protocol/incoming.ts'
 import { hasRoomFor } from '../session/fold/queue.ts'
@@ -163,4 +172,17 @@ function receive(journal: Journal, raw: unknown): MessageSignal | undefined {
     ...defined({ deadlineMs, receivedAt, by, traceparent }),
   })
   return checked.message
+}
+
+/** The start argument of this execution. Fails the workflow if its id is not a session id, because nothing could be recorded. */
+export function readStart(raw: unknown): Start {
+  const { workflowId, continuedFromExecutionRunId } = workflowInfo()
+  const sessionId = sessionIdOf(workflowId)
+  if (!isSessionId(sessionId) || workflowIdOf(sessionId) !== workflowId) {
+    throw ApplicationFailure.nonRetryable(
+      `The workflow id "${workflowId}" is not a session's. Start a session as "${workflowIdOf('<session id>')}", with an id of 1 to 200 of [A-Za-z0-9._:/@-].`,
+      'invalid_session_id',
+    )
+  }
+  return checkStart(raw, continuedFromExecutionRunId)
 }

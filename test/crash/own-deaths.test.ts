@@ -79,7 +79,7 @@ describe('when the only executor dies between receiving the model’s answer and
     expect(await rig.errors(sessionId, 1)).toEqual([DIED])
   })
 
-  it('the answer of a model whose only executor has died is known to the next orchestrator, too', async () => {
+  it('the next orchestrator also knows the answer of a model whose only executor has died', async () => {
     await workers.serving()
     const sessionId = await killedWhileResolving(rig, async () => {
       process.kill(workers.supervisor.orchestratorPid() ?? expect.fail('no orchestrator'), 'SIGKILL')

@@ -55,19 +55,22 @@ const blocksSent = () =>
   (api.requests.at(-1)?.messages ?? []).filter(({ role }) => role === 'assistant').flatMap(({ content }) => content.map(withoutBreakpoint))
 
 describe('when a process dies while a tool runs at the provider', () => {
-  it.each([1, 2, 3])('after block %i of an answer, the call is made again, and nothing of the first answer is sent', async (place) => {
-    const dead = search()
-    const blocks = [text('I will look.'), ...search(), text('It rains.')]
-    api.answer({ blocks: [text('A dead end.'), ...dead, text('Dead.')], before: (index) => index === place && kill(0) }, { blocks })
-    const session = open()
-    expect((await (await session.send('look')).result()).text).toBe('I will look.It rains.')
-    await (await session.send('thanks')).result()
-    expect(api.requests.flatMap(({ problems }) => problems)).toEqual([])
-    expect(JSON.stringify(blocksSent())).toBe(JSON.stringify(blocks))
-    expect(ofType(await eventsOf(session), 'model_attempt_failed').map(({ error }) => error.class)).toEqual(['WorkerDied'])
-  })
+  it.each([1, 2, 3])(
+    'a model call whose process is killed after block %i of the answer is made again, without any of the first answer',
+    async (place) => {
+      const dead = search()
+      const blocks = [text('I will look.'), ...search(), text('It rains.')]
+      api.answer({ blocks: [text('A dead end.'), ...dead, text('Dead.')], before: (index) => index === place && kill(0) }, { blocks })
+      const session = open()
+      expect((await (await session.send('look')).result()).text).toBe('I will look.It rains.')
+      await (await session.send('thanks')).result()
+      expect(api.requests.flatMap(({ problems }) => problems)).toEqual([])
+      expect(JSON.stringify(blocksSent())).toBe(JSON.stringify(blocks))
+      expect(ofType(await eventsOf(session), 'model_attempt_failed').map(({ error }) => error.class)).toEqual(['WorkerDied'])
+    },
+  )
 
-  it('between two pieces of an answer that pauses, the first piece stays, and only the second is asked for again', async () => {
+  it('a process killed between two pieces of an answer that pauses loses only the second piece, which is requested again', async () => {
     const [call, result] = search()
     const second = { blocks: [result, text('It rains.')] }
     api.answer(

@@ -46,7 +46,7 @@ describe('a recipe', () => {
   })
 })
 
-it('the guide has the recipes that run here', async () => {
+it('the guide has every recipe that runs here', async () => {
   const guide = await read('docs/recipes.md')
   for (const file of FILES) {
     const [, snippet = ''] = /\/\/ #region guide\n([\s\S]*)\/\/ #endregion/.exec(await read(`test/guides/recipes/${file}.ts`)) ?? []

@@ -63,7 +63,7 @@ async function answered(run: RunHandle, tool: string): Promise<void> {
 const failures = async (run: RunHandle, count: number) =>
   (await rig.errors(run.sessionId, count)).map(({ context, attempt, class: name }) => `${context} ${attempt} ${name}`)
 
-it.each(['put', 'charge', 'post'])('a quick call of %s is no activity of its own, and is entered once', async (what) => {
+it.each(['put', 'charge', 'post'])('a quick call of %s has no activity of its own, and is entered once', async (what) => {
   const { mark, run } = await heldAt(what, { stage: 'entered', what })
   mark.release()
   await answered(run, what)
@@ -95,7 +95,7 @@ it('a riding idempotent call whose executor dies is made again with the same key
   expect(await failures(run, 1)).toEqual(['tool:put 1 WorkerDied'])
 })
 
-it('a riding call does not notice that the orchestrator dies', async () => {
+it('a riding call is not affected by the death of the orchestrator', async () => {
   const { mark, run } = await heldAt('post', { stage: 'entered', what: 'post' })
   await replaced()
   mark.release()

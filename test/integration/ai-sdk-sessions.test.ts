@@ -107,7 +107,7 @@ describe('a session with a model of the AI SDK', () => {
     expect(Number(rows.sessions[0]?.usd)).toBe(0.0038)
   })
 
-  it('a session with an AI SDK model retries a call whose stream was cut off, and keeps nothing of the first answer', async () => {
+  it('a session with an AI SDK model retries a call whose stream was cut off, and discards the first answer', async () => {
     const dead = calling('DEAD', 'ZGVhZA==')
     gpt.answer(streamed(openai.chunks(dead).slice(0, -2), 'destroy'), says(openai, calling('A7', 'c2ln')), says(openai, ANSWER))
     const session = open('gpt')

@@ -4,7 +4,7 @@ import { ModelError } from '../../src/agent/errors.ts'
 import type { ModelCallContext, ModelRequest, ModelResponse } from '../../src/agent/model.ts'
 import type { ModelDelta } from '../../src/session/watching/deltas.ts'
 import { aiSdk } from '../../src/models/index.ts'
-import { readableBy, withProvider } from '../../src/jobs/model-call/thinking.ts'
+import { readableBy, withProvider } from '../../src/jobs/model-call/provider-blocks.ts'
 import type { AssistantBlock, Message } from '../../src/session/content.ts'
 import { refused, streamed, type Wire, type WireAnswerSpec, WIRES } from '../support/provider-wires.ts'
 import { type WireServer, wireServer } from '../support/wire-server.ts'
@@ -191,7 +191,7 @@ describe.each(WIRES)('$name', (wire: Wire) => {
     expect((await model().generate(asking('why'), callContext())).stopReason).toBe(stopReason)
   })
 
-  it('an AI SDK model returns nothing of an answer that is cut off between any two chunks, and the call can be retried', async () => {
+  it('an AI SDK model discards an answer that is cut off between any two chunks, and the call can be retried', async () => {
     const spec: WireAnswerSpec = {
       ...(wire.hasThinking && { thinking: { text: 'Hm.', signature: 'c2ln' } }),
       text: ['Look', 'ing.'],

@@ -209,7 +209,7 @@ describe.concurrent('a budget in US dollars', () => {
 })
 
 describe.concurrent('a budget in tokens', () => {
-  it('a budget in tokens counts input, too: from the last answer’s usage and the bytes of what is new', async () => {
+  it('a budget in tokens also counts input: from the last answer’s usage and the bytes of what is new', async () => {
     const { session, requests } = tokens.play(here.pawl, {
       model: inOrder(
         { content: [use('look', 'around')], usage: { ...usageOf(1_000), input_tokens: 3_000 } },

@@ -77,7 +77,7 @@ const rowsOf = async (tool: string) =>
   (await sql.query('select session_id, admitted_at from pawl.call_limits where tool = $1 and until > now() order by asked_at', [tool])).rows
 
 describe('the calls of a tool', () => {
-  it('the calls of a tool with a concurrency run at most so many at a time over all workers, for each key', {
+  it('a tool with a concurrency limit runs at most that many calls at a time across all workers, for each key', {
     timeout: 60_000,
   }, async () => {
     const { agent, world, doorOf } = alone
@@ -95,7 +95,7 @@ describe('the calls of a tool', () => {
     for (const session of sessions) expect(ofType(await eventsOf(session), 'tool_attempt_failed')).toEqual([])
   })
 
-  it('the calls of a tool with a rate begin at most so often within its time over all workers', { timeout: 60_000 }, async () => {
+  it('a tool with a rate limit begins at most that many calls per period across all workers', { timeout: 60_000 }, async () => {
     const { agent, world, doorOf } = paced
     const sessions = Array.from({ length: 8 }, () => sessionOf(agent.name))
     for (const { id } of sessions) doorOf(id).open()
@@ -123,7 +123,7 @@ it('a call whose limit gets no usable key is an error result, and its body does 
 })
 
 describe('a call that waits for a limit', () => {
-  it('a call that waits for a limit says so, can be interrupted, and has had no attempt', { timeout: 60_000 }, async () => {
+  it('a call that waits for a limit is reported as waiting, can be interrupted, and has had no attempt', { timeout: 60_000 }, async () => {
     const { agent, world, doorOf } = waiting
     const [first, second, third] = [sessionOf(agent.name), sessionOf(agent.name), sessionOf(agent.name)]
     const holder = await first.send('acme')
@@ -166,7 +166,7 @@ describe('the store', () => {
   })
   afterAll(() => store?.close())
 
-  it('the store admits calls in the order in which they asked, and a call again that has its place', async () => {
+  it('the store admits calls in the order in which they asked, and admits a call that already has its place again', async () => {
     const limits = [limit]
     expect(await store.admitCall({ ...callOf('a'), limits })).toBe(0)
     expect(await store.admitCall({ ...callOf('b'), limits })).toBeGreaterThan(0)
@@ -180,7 +180,7 @@ describe('the store', () => {
     await store.leaveLimits('s', 'c')
   })
 
-  it('the store counts a call that waited and then began once', async () => {
+  it('the store counts a call that waited and then began only once', async () => {
     const rate = { tool: limit.tool, of: 'rate' as const, max: 2, perMs: 60_000, key: '' }
     const one = { sessionId: 's', callId: 'a', forMs: 60_000, limits: [rate] }
     expect(await store.admitCall({ ...one, begins: false })).toBe(0)
@@ -208,7 +208,7 @@ describe('the store', () => {
     expect(await rowsOf(late.tool)).toHaveLength(1)
   })
 
-  it('the store lets a call go first where the calls before it wait for another limit', async () => {
+  it('a call goes first at a limit if the calls before it wait for another limit', async () => {
     const tool = `tenants-${randomUUID()}`
     const all = { tool, of: 'concurrency' as const, max: 1, key: '' }
     const ofTenant = (key: string) => [all, { tool, of: 'rate' as const, max: 1, perMs: 60_000, key }]
@@ -225,7 +225,7 @@ describe('the store', () => {
     expect(await asked('a2')).toBe(0)
   })
 
-  it.each([1, 10, 100])('the calls that wait for a concurrency of %i ask about a hundred times a second together', async (max) => {
+  it.each([1, 10, 100])('calls that wait for a concurrency limit of %i ask about a hundred times a second in total', async (max) => {
     const crowded = { tool: `crowd-${randomUUID()}`, of: 'concurrency' as const, max, key: '' }
     const insert = `insert into pawl.call_limits (tool, kind, key, session_id, call_id, asked_at, admitted_at, begun, until)
       select $1, 'concurrency', '', 's', 'c' || n, now() + n * interval '1 ms', case when n <= $2 then now() end, n <= $2,
@@ -256,7 +256,7 @@ describe('the store', () => {
     expect(await one('b', false)).toBe(0)
   })
 
-  it('the store keeps nothing of a call whose session was erased while it asked', async () => {
+  it('the store forgets a call whose session was erased while it asked for admission', async () => {
     const { agent, doorOf } = alone
     const session = sessionOf(agent.name)
     doorOf(session.id).open()

@@ -172,7 +172,7 @@ it(
   },
 )
 
-it('a rollback that a client requests while a takeover verifies one effect reports the next one, too', LIMIT, async () => {
+it('a rollback that a client requests while a takeover verifies one effect also reports the next one', LIMIT, async () => {
   const { played, verifies } = await verifying()
   const rolledBack = played.session.rollback({ run: 2 })
   await requested(played, 1)
@@ -301,17 +301,20 @@ it('a client’s answer that came in time still counts if its time has expired w
   expect((await endsIn(played))[0]).toBe(`tool_completed ${callId}`)
 })
 
+/** A session whose second run makes one call. `afterwards`: what its model answers then. */
+function wiring(wire: NonNullable<Scene['wire']>, afterwards: NonNullable<Scene['model']>): Played {
+  const scripts: Scene['model'][] = [() => 'hello', () => [use('wire', 'money')]]
+  return player.play(here.pawl, { model: (request, ctx) => scripts.shift()?.(request, ctx) ?? afterwards(request, ctx), wire })
+}
+
 it('the late result of an effect counts in the execution that takes over, although it does not know the call yet', LIMIT, async () => {
   const postgres = await builds.startOld(player.agent)
   const body = gate()
-  const scripts: Scene['model'][] = [() => 'hello', () => [use('wire', 'money')]]
-  const played: Played = player.play(here.pawl, {
-    model: (request, ctx) => scripts.shift()?.(request, ctx) ?? 'done',
-    async wire() {
-      await body.pass()
-      throw new Error('no answer')
-    },
-  })
+  const wire = async (): Promise<never> => {
+    await body.pass()
+    throw new Error('no answer')
+  }
+  const played = wiring(wire, () => 'done')
   await (await played.session.send('one')).result(TIMEOUT)
   await stored(played)
   await postgres.close()
@@ -366,25 +369,21 @@ async function pausedInPayment(...afterwards: Scene['model'][]): Promise<{ playe
   return { played, two }
 }
 
-it(
-  'a pause beside a call that is not stored outlives a takeover: the call is not made again, and the model is not asked',
-  LIMIT,
-  async () => {
-    const { played, two } = await pausedInPayment()
-    await builds.stop()
-    await takeOver(played, player.agent)
-    await pausedAgain(played)
-    const { events } = await workflowOf(played.id).fetchHistory()
-    const scheduled = events?.flatMap((event) => event.activityTaskScheduledEventAttributes?.activityType?.name ?? [])
-    expect(scheduled).not.toContain('callModel')
-    expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0'])
-    await played.session.unpause()
-    expect((await two.result(TIMEOUT)).text).toBe('done')
-    expect(played.count('pay')).toBe(1)
-    expect(JSON.stringify(played.requests.at(-1))).toContain('receipt 9')
-    await rowsMatchEvents(here.stack, played.id)
-  },
-)
+it('a pause and a call that are not stored survive a takeover: the call is not made again, and the model is not asked', LIMIT, async () => {
+  const { played, two } = await pausedInPayment()
+  await builds.stop()
+  await takeOver(played, player.agent)
+  await pausedAgain(played)
+  const { events } = await workflowOf(played.id).fetchHistory()
+  const scheduled = events?.flatMap((event) => event.activityTaskScheduledEventAttributes?.activityType?.name ?? [])
+  expect(scheduled).not.toContain('callModel')
+  expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0'])
+  await played.session.unpause()
+  expect((await two.result(TIMEOUT)).text).toBe('done')
+  expect(played.count('pay')).toBe(1)
+  expect(JSON.stringify(played.requests.at(-1))).toContain('receipt 9')
+  await rowsMatchEvents(here.stack, played.id)
+})
 
 it('a run that was paused and continued is taken over with its unstored calls and the messages of the pause', LIMIT, async () => {
   const { played, two } = await pausedInPayment(() => [use('put', 'note')])
@@ -402,7 +401,7 @@ it('a run that was paused and continued is taken over with its unstored calls an
 })
 
 it(
-  'a checkpoint, a raise and a fork beside calls that are not stored are carried out in the execution that takes over',
+  'a checkpoint, a raise and a fork that arrived with unstored calls are carried out in the execution that takes over',
   LIMIT,
   async () => {
     const rich = stage({ name: 'rich', limits: { maxTotalTokens: 1_000_000 }, checkpoint: { everyTurns: 100 } })
@@ -480,33 +479,26 @@ it('a raise that is passed on does not raise the budget of the run after the one
   await rowsMatchEvents(here.stack, played.id)
 })
 
-it(
-  'an interrupt during a pause beside a call that is not stored ends the run that is taken over, and its effect stays',
-  LIMIT,
-  async () => {
-    const { played, two } = await pausedInPayment()
-    await played.session.interrupt({ reason: 'enough' })
-    await until('its run has ended', async () => (await played.session.state()).status === 'idle')
-    await builds.stop()
-    await takeOver(played, player.agent)
-    expect(await codeOf(two)).toBe('run_interrupted')
-    expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0', 'run_interrupted'])
-    expect(await played.session.state()).toMatchObject({ paused: { by: 'anna' } })
-    await rowsMatchEvents(here.stack, played.id)
-  },
-)
+it('an interrupt during a pause with an unstored call ends the run that is taken over, and its effect stays', LIMIT, async () => {
+  const { played, two } = await pausedInPayment()
+  await played.session.interrupt({ reason: 'enough' })
+  await until('its run has ended', async () => (await played.session.state()).status === 'idle')
+  await builds.stop()
+  await takeOver(played, player.agent)
+  expect(await codeOf(two)).toBe('run_interrupted')
+  expect(await endsIn(played)).toEqual(['run_completed', 'tool_completed t_2_1_0', 'run_interrupted'])
+  expect(await played.session.state()).toMatchObject({ paused: { by: 'anna' } })
+  await rowsMatchEvents(here.stack, played.id)
+})
 
 it('the late result of an effect counts although its session is paused, has been taken over and is then interrupted', LIMIT, async () => {
   const old = await here.startWorker({ agents: [player.agent] })
   const body = gate()
-  const scripts: Scene['model'][] = [() => 'hello', () => [use('wire', 'money')]]
-  const played: Played = player.play(here.pawl, {
-    model: (request, ctx) => scripts.shift()?.(request, ctx) ?? never(),
-    wire: async () => {
-      await body.pass()
-      return 'reference 8'
-    },
-  })
+  const wire = async (): Promise<string> => {
+    await body.pass()
+    return 'reference 8'
+  }
+  const played = wiring(wire, () => never())
   await (await played.session.send('one')).result(TIMEOUT)
   const two = await played.session.send('two')
   await body.reached

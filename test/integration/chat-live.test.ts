@@ -108,7 +108,7 @@ describe('a chat at a terminal', () => {
     expect(Math.max(...rows.filter((row) => words.includes(row.replace(/^.* › /, ''))).map((row) => row.length))).toBeLessThan(COLUMNS)
   })
 
-  it('a chat at a terminal says so when an attempt breaks off after rows of it were shown, and shows the next attempt', async () => {
+  it('a terminal chat reports that a partly shown attempt broke off, and shows the next attempt', async () => {
     const heard = gate()
     ends.push(heard.open)
     const long = 'once more and again and again and again and again and again and again and again, so it went'

@@ -236,7 +236,7 @@ describe('pawl dev', () => {
     ])
   }, 60_000)
 
-  it('pawl dev runs beside a worker of another task queue, which drains when it is asked to stop', async () => {
+  it('pawl dev runs alongside a worker of another task queue, which drains when it is asked to stop', async () => {
     const { temporalAddress, databaseUrl } = await dev.event('ready')
     const env = { TEMPORAL_ADDRESS: String(temporalAddress), DATABASE_URL: String(databaseUrl) }
     const worker = start(['worker', 'agents.mjs', '--json', '--task-queue', 'other', '--processes', '1'], { env })
@@ -259,7 +259,7 @@ describe('pawl dev', () => {
   }, 60_000)
 
   it(
-    'a worker beside pawl dev exits with one error if its module cannot be loaded: its service manager may restart it',
+    'a worker that runs alongside pawl dev exits with one error if its module cannot be loaded: its service manager may restart it',
     async () => {
       const { temporalAddress, databaseUrl } = await dev.event('ready')
       const env = { TEMPORAL_ADDRESS: String(temporalAddress), DATABASE_URL: String(databaseUrl) }
@@ -295,7 +295,7 @@ describe('pawl dev', () => {
     expectInOrder(second.stdout, soFar)
   }, 120_000)
 
-  it('pawl dev leaves no process behind even when it is killed with SIGKILL, and a session survives that, too', async () => {
+  it('pawl dev leaves no process behind even when it is killed with SIGKILL, and its sessions survive', async () => {
     await say('survives', 'hello')
     const family = familyOf(dev.pid)
     dev.kill('SIGKILL')

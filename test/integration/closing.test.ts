@@ -57,7 +57,7 @@ describe('while a session closes', () => {
     await rowsMatchEvents(here.stack, played.id)
   })
 
-  it('a session that is paused while it closes stays open, and its row says so', async () => {
+  it('a session that is paused while it closes stays open, as does its row', async () => {
     const { played, postgres } = await closing()
     await played.session.pause({ by: 'ben' })
     postgres.delayMs = 0
@@ -100,7 +100,7 @@ describe('a closed session', () => {
     await rowsMatchEvents(here.stack, played.id)
   })
 
-  it('nobody sees an event of a closed session that is not stored, even while it considers a request', async () => {
+  it('no client sees an unstored event of a closed session, even while the session considers a request', async () => {
     const played = await closed()
     const before = await typesOf(played)
     const postgres = await startSlowProxy(inject('stack').databaseUrl)

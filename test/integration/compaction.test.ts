@@ -319,7 +319,7 @@ describe('a conversation that fills its window', () => {
     expect(played.summaries).toEqual([])
   })
 
-  it('a conversation is complete again after a rollback to before its summary, and in a fork from there', async () => {
+  it('a conversation is complete again after a rollback to a point before its summary, and in a fork from there', async () => {
     let maxBytes = 4_000
     const model = (request: ModelRequest): ScriptedAnswer => refusing(maxBytes, request.run === 1 ? looks(6) : () => 'that')(request)
     const played = roomy.play(deployment.pawl, { model, look })
@@ -403,7 +403,7 @@ describe("a provider's refusal of a request as too large", () => {
     expect(played.summaries).toEqual([])
   })
 
-  it('a refusal as too large is the only reason to compact if the window is unknown; the worker warns about that once', async () => {
+  it('if the window is unknown, only a request refused as too large is compacted, and the worker warns about it once', async () => {
     const played = unsized.play(deployment.pawl, { model: refusing(9_000, looks(12)), look: ({ n }) => `${n} ${'x'.repeat(2_000)}` })
     expect((await ask(played)).text).toBe('done')
     const events = await compacted(played.session)

@@ -184,7 +184,7 @@ describe(`a session of ${TURNS} turns`, () => {
 })
 
 describe('an idle session', () => {
-  it('an idle session continues as new, too, under any number of signals that are not messages', async () => {
+  it('an idle session also continues as new under any number of signals that are not messages', async () => {
     const here = await deploy({ history: { events: DUE } })
     try {
       const player = stage()

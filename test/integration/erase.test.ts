@@ -145,7 +145,7 @@ describe('a closed session', () => {
     expect(await schema.query('select by from {schema}.audit where session_id = $1 order by id', [id])).toEqual([{ by: 'a' }, { by: 'b' }])
   })
 
-  it('a closed session that was pruned loses its archive, too', async () => {
+  it('erasing a closed session also deletes its archive', async () => {
     const { id } = await closed()
     await schema.age([id], 100)
     await here.pawl.prune({ olderThan: '90d' })

@@ -310,7 +310,7 @@ describe('content that the provider refuses', () => {
     expect(newest(session)).toContain('An image is left out here')
   })
 
-  it('a session in error because of refused content gets past it with a recovery or the next message', async () => {
+  it('a session in error because of refused content continues after a recovery or with the next message', async () => {
     for (const how of ['restart_run', 'message'] as const) {
       const session = pickySession()
       await say(session, 'Hello.')

@@ -288,7 +288,7 @@ describe('invalid arguments', () => {
     }
   })
 
-  it('start arguments that claim to be carried over, and that a schedule repeats, are ignored in later executions, too', async () => {
+  it('start arguments that claim to be carried over, and that a schedule repeats, are ignored in later executions as well', async () => {
     const { id, session, requests } = player.play(here.pawl, {})
     const carried = { coreVersion: 2, state: { v: 1, sessionId: id, seq: 40, run: 7 }, digest: 'd', previous: 'p' }
     await here.temporal.workflow.start('pawlSession', {

@@ -32,7 +32,7 @@ describe('a session with the caller’s own id, whose worker cannot reach Postgr
   })
   afterAll(() => here?.stop())
 
-  it('a session whose worker cannot reach Postgres says so, and says how to work without it', async () => {
+  it('a session whose worker cannot reach Postgres reports that, and how to work without it', async () => {
     const { session } = player.play(here.pawl, {})
     const run = await session.send('hello', { isNew: false })
     await untilPostgresTried(session)
@@ -127,7 +127,7 @@ describe('a Postgres that hangs for a client', () => {
 })
 
 describe('an unknown session', () => {
-  it('an unknown session is not found, whatever the request', async () => {
+  it('every request to an unknown session reports that it is not found', async () => {
     const here = await deploy()
     try {
       const player = stage()

@@ -58,7 +58,7 @@ describe.concurrent('an interrupt', () => {
     )
   })
 
-  it('an interrupt leaves a finished call as it is, next to one that is stopped', async () => {
+  it('an interrupt that stops one call leaves a finished call of the same turn as it is', async () => {
     const { session, requests } = player.play(here.pawl, {
       model: (request) => (saidIn(request).length > 1 ? 'go on' : inOrder([use('look', 'soon'), use('look', 'late')])(request)),
       look: ({ what }, { signal }) =>

@@ -162,7 +162,7 @@ describe.concurrent('a completed key', () => {
     expect((await everyScope(session)).filter((told) => told.startsWith('[idempotent'))).toEqual([LATER[1], LATER[3]])
   })
 
-  it('a completed key answers after the session was rolled back to before it: the effect stays', async () => {
+  it('a completed key still answers after a rollback to a point before it: the effect stays', async () => {
     const session = newSession()
     await calling(session, ['per_call', A])
     await calling(session, ['per_session', A])

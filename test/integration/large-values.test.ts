@@ -166,7 +166,7 @@ describe('a tool result of more than 4 MB', () => {
     }
   })
 
-  it('a tool result of more than 4 MB belongs to a fork too, which keeps its own copy', async () => {
+  it('a tool result of more than 4 MB also belongs to a fork, which keeps its own copy', async () => {
     const fork = await session.fork()
     await say(fork, 'hello')
     expect(resultsIn(lastRequest(fork))[0]?.content === whole(HUGE)).toBe(true)
@@ -227,7 +227,7 @@ describe('while Postgres is down', () => {
     expect(ofType(await eventsOf(session), 'tool_completed')[0]?.blob?.bytes).toBeGreaterThan(HUGE_BYTES)
   })
 
-  it('a result that waits as long as its call may last says what it was and how it begins: no silent truncation, no failure', async () => {
+  it('a result that waits for as long as its call may last is recorded by its size and its beginning, without a failure', async () => {
     const session = newSession()
     await say(session, 'hello')
     await stack.postgres.stop()
@@ -252,7 +252,7 @@ describe('while Postgres is down', () => {
     expect(resultsIn(lastRequest(session))[0]?.content === whole(LARGE)).toBe(true)
   })
 
-  it('a worker without a session’s large values says so, waits, and continues by itself when Postgres is back', async () => {
+  it('a worker that cannot read a session’s large values reports that, waits, and continues by itself when Postgres is back', async () => {
     const session = newSession()
     await say(session, `fetch ${LARGE}`)
     await stored(session)
@@ -284,7 +284,7 @@ describe('while Postgres is down', () => {
   })
 })
 
-it('a large value that is lost permanently is described by what it was and how it began, never truncated silently', async () => {
+it('a permanently lost large value is described by its size and its beginning, never truncated silently', async () => {
   const session = newSession()
   await say(session, `fetch ${LARGE}`)
   await say(session, text(LARGE))

@@ -204,7 +204,7 @@ describe.concurrent('a model that fails', () => {
     ])
   })
 
-  it('a model that fails and says when to come back is not called again any sooner', async () => {
+  it('a model that fails and names a time to retry is not called any sooner', async () => {
     const at: number[] = []
     const { session } = player.play(here.pawl, {
       model() {

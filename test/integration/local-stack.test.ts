@@ -203,7 +203,7 @@ describe('the local stack', () => {
     }
   })
 
-  it('the local stack restarts servers that die, with their data, if it is asked to, and says so', { timeout: 2 * MINUTE }, async () => {
+  it('the local stack restarts and reports servers that die, with their data, if it is asked to', { timeout: 2 * MINUTE }, async () => {
     const said: string[] = []
     const stack = await start({ onDeath: 'restart', onProgress: (line) => said.push(line) })
     await query(stack.databaseUrl, 'create table kept as select 1 as n')
@@ -223,7 +223,9 @@ describe('the local stack', () => {
     expect(said.filter((line) => line.includes(' exited ('))).toHaveLength(4)
   })
 
-  it('a local stack that loses the process that runs its servers says so, and leaves nothing behind', { timeout: MINUTE }, async () => {
+  it('a local stack that loses the process that runs its servers reports that, and leaves nothing behind', {
+    timeout: MINUTE,
+  }, async () => {
     const lostDir = join(await folder(), 'data')
     const stack = await start({ dataDir: lostDir, onDeath: 'restart' })
     const pids = [stack.temporal.pid ?? 0, stack.postgres.pid ?? 0]

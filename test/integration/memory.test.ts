@@ -134,7 +134,7 @@ describe.concurrent('going back', () => {
     expect((await session.memoryVersions()).at(-1)).toMatchObject({ version: 3 })
   })
 
-  it('going back to before the first change leaves the memory empty', async () => {
+  it('going back to a point before the first change leaves the memory empty', async () => {
     const { session } = await played(twoRuns)
     await session.rollback({ run: 1 })
     expect(await textOf(session)).toBe('')

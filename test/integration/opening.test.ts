@@ -70,7 +70,7 @@ async function sendUnanswered({ id, session }: Pick<Played, 'id' | 'session'>, t
 const said = ({ requests }: Played): string[] => saidIn(requests.at(-1) ?? expect.fail('no model was asked'))
 
 describe('a session that has to open while the store is unavailable', () => {
-  it('a session that cannot open without the store says so, refuses requests, and later opens with every message', {
+  it('a session that cannot open without the store reports that, refuses requests, and later opens with every message', {
     timeout: 240_000,
   }, async () => {
     const played = await answered()
@@ -126,7 +126,7 @@ describe('a session that has to open while the store is unavailable', () => {
     expect(said(played)).toEqual(['one', 'two'])
   })
 
-  it('a fork that cannot open without the store says so, and begins when the store is back', { timeout: 240_000 }, async () => {
+  it('a fork that cannot open without the store reports that, and begins when the store is back', { timeout: 240_000 }, async () => {
     const played = await answered()
     await stored(played)
     const { toSeq: seq, digest } = await workflowOf(played.id).executeUpdate<{ toSeq: number; digest: string }, [object]>('fork', {

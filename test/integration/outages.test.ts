@@ -15,7 +15,7 @@ const HEARTBEAT_TIMEOUT_MS = 10_000
 const UNREACHABLE = 'postgres://pawl:secret@127.0.0.1:1/x'
 
 describe('a worker', () => {
-  it('a worker whose Postgres is down at startup serves anyway, and says so once', async () => {
+  it('a worker whose Postgres is down at startup reports that once, and serves anyway', async () => {
     const here = await deploy({ stack: { ...inject('stack'), databaseUrl: UNREACHABLE } })
     const log = recorder()
     try {
@@ -93,7 +93,7 @@ describe('a Postgres that goes down under a running worker', () => {
   })
 })
 
-it('an answer of a model that arrives while Temporal is away, for longer than a heartbeat may be missing, is not asked for again', async () => {
+it('a model’s answer that arrives while Temporal is down for longer than the heartbeat timeout is not requested again', async () => {
   const stack = await startStack({ temporal: ['path', 'cache', 'download', 'go'], postgres: ['embedded'] })
   const here = await deploy({ stack })
   try {

@@ -148,7 +148,7 @@ describe.concurrent('a result that does not match', () => {
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: { secret: 's3cret' } }])
   })
 
-  it('a result that does not match and was found by verify counts as happened, too', async () => {
+  it('a mismatched result that verify found also counts as happened', async () => {
     const { told, events } = await play('verified', ODD)
     expect(ofType(events, 'tool_resolved')).toMatchObject([{ by: 'verify', happened: true }])
     expect(ofType(events, 'tool_completed')).toMatchObject([{ value: ODD }])

@@ -142,7 +142,7 @@ it('a session whose paused execution cannot be replayed stays paused, and answer
   expect(heardBy(played)).toEqual(['one', 'two'])
 })
 
-it('a request that was passed on to an execution that ended, too, is not carried out twice', LIMIT, async () => {
+it('a request that was passed on to an execution that then ended is not carried out twice', LIMIT, async () => {
   const played = await beforeTheOutage()
   await played.session.pause({ by: 'anna' })
   await builds.startNew(player.agent)

@@ -190,7 +190,7 @@ describe.concurrent('a session that is paused', () => {
     expect(rows.recoveries.at(-1)).toMatchObject({ strategy: 'continue_run', outcome: 'completed', details: { automatic: true } })
   })
 
-  it('a session that is paused while it waits for a recovery ends its run if a message’s deadline passes meanwhile', async () => {
+  it('a session that is paused while it waits for a recovery ends its run if a message’s deadline passes during the pause', async () => {
     const { id, session, requests } = patient.play(here.pawl, {
       model() {
         throw new ModelError('overloaded_error', 'overloaded', { retryable: true })
@@ -235,7 +235,7 @@ describe.concurrent('a session that is paused', () => {
 })
 
 describe.concurrent('a pause', () => {
-  it('a pause holds up a call that a person approves meanwhile', async () => {
+  it('a pause holds up a call that a person approves during it', async () => {
     const session = here.pawl.session<typeof careful>(undefined, { agent: 'careful' })
     const run = await session.send('one')
     const waiting = await run.settled(TIMEOUT)

@@ -227,7 +227,7 @@ describe.concurrent('going back', () => {
     })
   })
 
-  it('going back to before the plan leaves no plan', async () => {
+  it('going back to a point before the plan leaves no plan', async () => {
     const { session } = await played(twoSteps)
     await session.rollback({ run: 1 })
     expect(await session.plan()).toBeNull()

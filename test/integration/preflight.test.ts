@@ -203,7 +203,7 @@ describe('a preflight', () => {
     expect([replays, found?.error?.code]).toEqual([4, 'store_unavailable'])
   })
 
-  it('a preflight needs the data converter of the workers, and says so', async () => {
+  it('a preflight needs the data converter of the workers, and reports that it is missing', async () => {
     const encrypted = await deploy()
     try {
       await encrypted.startWorker({ agents: [clerk], dataConverter: encrypting })

@@ -11,7 +11,7 @@ import { type Partition, startPartition } from '../support/partition.ts'
 import { answersIn, use } from '../support/scenes.ts'
 import { gate, until } from '../support/until.ts'
 import { linesOfReport } from '../../src/cli/reporting.ts'
-import { OVERDUE_GRACE_MS } from '../../src/session/overdue.ts'
+import { OVERDUE_GRACE_MS } from '../../src/session/call-facts.ts'
 
 const TIMEOUT_MS = 14_000
 /** How long the call waits for a slot: longer than the grace that is added to its timeout. */

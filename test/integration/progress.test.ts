@@ -190,7 +190,7 @@ describe.concurrent('a tool’s progress', () => {
     expect(found).toEqual([undefined, 1])
   })
 
-  it('a tool’s progress reaches the attempt after one that verify says did nothing', async () => {
+  it('a tool’s progress reaches the next attempt after verify reports that the previous one did nothing', async () => {
     const found: unknown[] = []
     const body: Body = (ctx) => {
       found.push(ctx.lastProgress)
@@ -264,7 +264,7 @@ describe.concurrent('a milestone', () => {
     expect((await row(session)).milestones).toEqual(expect.arrayContaining(['half', 'most']))
   })
 
-  it('a milestone that the agent’s checkpoint policy names makes a checkpoint, and no other does', async () => {
+  it('only a milestone that the agent’s checkpoint policy names makes a checkpoint', async () => {
     const { session, events } = await play('marked', (ctx) => {
       ctx.milestone(ctx.callId === 't_1_1_0' ? 'half' : 'most')
       return ctx.callId

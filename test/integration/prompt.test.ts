@@ -163,7 +163,7 @@ describe('active tools', () => {
     expect(new Set(digests).size).toBe(2)
   })
 
-  it('a call of a tool that is not active is not executed either if a person has it made again', async () => {
+  it('a call of a tool that is not active is not executed even if a person has it made again', async () => {
     let isBroken = true
     const model = (request: ModelRequest) => {
       if (request.messages.length === 1) return [use('wire', 'it')]

@@ -226,7 +226,7 @@ describe('a session with tools that Anthropic runs', () => {
     expect(JSON.stringify(blocksSent().slice(0, blocks.length))).toBe(JSON.stringify(blocks))
   })
 
-  it('code continues in the container of the last answer, and in a new one once that has expired', async () => {
+  it('code that a provider runs continues in the container of the last answer, or in a new one once that has expired', async () => {
     const session = open()
     api.answer({ blocks: BASH, container: 'container_old' })
     await say(session, 'calculate')
@@ -311,7 +311,7 @@ describe('what people see of tools that the provider runs', () => {
     ])
   })
 
-  it('a failed call is an error of its part', async () => {
+  it('a failed call of a provider’s tool is an error of its part on the page', async () => {
     const session = open()
     const [call] = search()
     const failed = { type: 'web_search_tool_result_error', error_code: 'max_uses_exceeded' }
@@ -524,7 +524,7 @@ describe('a conversation with blocks of the provider that changes', () => {
     expect(blocksSent()).toHaveLength(5)
   })
 
-  it('a fork has the blocks of its parent, large ones too', async () => {
+  it('a fork has the blocks of its parent, including large ones', async () => {
     const session = open()
     const blocks = answerOf(search(200_000))
     api.answer({ blocks })
@@ -569,7 +569,7 @@ describe('a conversation with blocks of the provider that changes', () => {
     expect(JSON.stringify(blocksSent())).toContain(JSON.stringify(blocks[2]))
   })
 
-  it('activeTools selects tools of the provider, too', async () => {
+  it('activeTools also selects tools of the provider', async () => {
     const session = open('selecting')
     await say(session, 'one')
     await say(session, 'two')

@@ -157,7 +157,7 @@ describe('a session that closed long ago', () => {
 })
 
 describe('pruning keeps', () => {
-  it('pruning keeps open sessions, however old, and recently closed ones, to the last row', async () => {
+  it('pruning keeps every row of open sessions, however old, and of recently closed ones', async () => {
     const open = await talked('still open')
     const young = await closed('just closed')
     const old = await closed('to go')
@@ -372,7 +372,7 @@ describe('what is said about a pruned session', () => {
     return played
   }
 
-  it('lists of what a pruned session had say when it was pruned, and how to list its messages', async () => {
+  it('lists of a pruned session’s rows say when it was pruned, and how to list its messages', async () => {
     const { id, session } = await pruned('where are you')
     const command = `pawl messages ${id} --archived --schema ${schema.name}`
     const why = new RegExp(`^Session ${id} was pruned at 20\\S+Z\\. \`${command}\` lists its messages\\.\n$`)
@@ -504,7 +504,7 @@ describe('pawl prune', () => {
     expect(await store.events(id)).toEqual([])
   })
 
-  it('pawl prune needs little memory, however much a session has said', async () => {
+  it('pawl prune needs little memory, even for long sessions', async () => {
     const id = `long-${randomUUID()}`
     const end: EventBody = { type: 'session_closed', reason: 'requested' }
     await store.flush(id, 'a chain', logOf([started({ sessionId: id }), end]))
@@ -620,7 +620,7 @@ describe('an effect whose events were pruned', () => {
     expect(effects).toEqual(['B0', 'B1'])
   })
 
-  it('the keys of which only the snapshot of a rebuild knew outlive pruning, and so does whose keys they are', async () => {
+  it('keys known only from the snapshot of a rebuild outlive pruning, together with the session that they belong to', async () => {
     const id = `adopted-${randomUUID()}`
     const past = fold(undefined, eventsOf(logOf([started({ sessionId: id })])))
     const state: SessionState = {

@@ -190,7 +190,7 @@ describe('an invalid query', () => {
     expect(await codeOf(queries.messages({ session: '\0' }))).toBe('session_not_found')
   })
 
-  it('an invalid query without a store says what to do, whatever it asks for', async () => {
+  it('every invalid query without a store says what to do', async () => {
     const none = queriesOf(undefined)
     expect(await codeOf(none.sessions.list())).toBe('no_store')
     expect(await codeOf(none.messages({ session: 's' }))).toBe('no_store')

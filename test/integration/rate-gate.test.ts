@@ -119,7 +119,7 @@ describe('a gate that a person opens', () => {
 })
 
 describe('a session that waits at the gate', () => {
-  it('a session that waits at the gate says so, and by when its turn comes; it is interrupted at once, and its model is not called', async () => {
+  it('a session that waits at the gate reports by when its turn comes; it is interrupted at once, and its model is not called', async () => {
     const { requests, world, account } = limited
     world.refusesUntil = performance.now() + 600_000
     world.retryAfterMs = 600_000

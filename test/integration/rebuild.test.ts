@@ -384,7 +384,7 @@ describe('a rebuild that cannot be done', () => {
     expect(await here.pawl.rebuild({ session: played.id })).toMatchObject({ restored: 1 })
   })
 
-  it('a rebuild that cannot be done says so for an unknown session, a bad id, and a client without a store', async () => {
+  it('a rebuild is refused with a reason for an unknown session, a bad id, and a client without a store', async () => {
     await expect(here.pawl.rebuild({ session: 'nobody-to-rebuild' })).rejects.toMatchObject({ code: 'session_not_found' })
     await expect(here.pawl.rebuild({ session: 'no id!' })).rejects.toMatchObject({ code: 'invalid_session_id' })
     await expect(here.pawl.rebuild({ by: '' })).rejects.toMatchObject({ code: 'invalid_option' })
@@ -392,7 +392,7 @@ describe('a rebuild that cannot be done', () => {
     await expect(without.rebuild()).rejects.toMatchObject({ code: 'no_store' })
   })
 
-  it('a rebuild that cannot be done does not find a session that a client only asked for', async () => {
+  it('a rebuild does not find a session that a client only asked for', async () => {
     await expect(here.pawl.session('only-asked-for').resume()).rejects.toMatchObject({ code: 'session_not_found' })
     await expect(here.pawl.rebuild({ session: 'only-asked-for' })).rejects.toMatchObject({ code: 'session_not_found' })
     const sessions: string[] = []

@@ -36,7 +36,7 @@ function failsAfter(turns: ScriptedAnswer[]): Scene & { fixed?: boolean } {
 }
 
 describe('restart_run', () => {
-  it('restart_run answers the run’s messages in a new run, and the model sees nothing of the failed one', async () => {
+  it('restart_run answers the run’s messages in a new run, and hides the failed one from the model', async () => {
     const door = gate()
     const scene: Scene & { fixed?: boolean } = failsAfter([[use('look', 'at it')]])
     scene.look = (_input, ctx) => door.pass(ctx.signal)

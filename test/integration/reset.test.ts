@@ -61,7 +61,7 @@ async function expectOneStory(session: SessionHandle): Promise<void> {
 }
 
 describe('a session whose workflow is reset', () => {
-  it('a session reset to before a completed call does not repeat the call, and the conversation continues', async () => {
+  it('a session reset to a point before a completed call does not repeat the call, and the conversation continues', async () => {
     const { session, requests, count } = player.play(here.pawl, { model: inOrder([use('pay', 'it')], 'paid', 'gladly') })
     expect(await (await session.send('pay')).result(TIMEOUT)).toMatchObject({ text: 'paid' })
     await resetBefore('executeTool', session)
@@ -117,7 +117,7 @@ describe('a session whose workflow is reset', () => {
     await expectOneStory(session)
   })
 
-  it('a session whose workflow is reset to before messages were sent keeps each of them once', async () => {
+  it('a session whose workflow is reset to a point before messages were sent keeps each of them once', async () => {
     const { session, requests } = player.play(here.pawl, {})
     for (const said of ['one', 'two', 'three']) await (await session.send(said)).result(TIMEOUT)
     await resetBefore('callModel', session)
@@ -127,7 +127,7 @@ describe('a session whose workflow is reset', () => {
     await expectOneStory(session)
   })
 
-  it('a session reset to before requests were carried out does not carry them out again', async () => {
+  it('a session reset to a point before requests were carried out does not carry them out again', async () => {
     const held = gate()
     const { session, requests } = player.play(here.pawl, {
       model: async (request, ctx) => {
@@ -256,7 +256,7 @@ describe('a session whose workflow is reset', () => {
     })
 
     it.each(['callModel', 'loadSession'])(
-      'an execution that was reset to before %s, and terminated before a worker had it, loses and repeats nothing',
+      'an execution that was reset to a point before %s, and terminated before a worker picked it up, loses and repeats nothing',
       async (activity) => {
         const played = player.play(own.pawl, {})
         const { session, requests } = played

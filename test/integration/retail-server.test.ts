@@ -49,7 +49,7 @@ describe.skipIf(!hasWorkload)('the retail server', () => {
     await expect(again).rejects.toMatchObject({ constructor: RetailError, status: 422 })
   })
 
-  it('the retail server executes an external tool on every request, whatever the key', async () => {
+  it('the retail server executes an external tool on every request, regardless of the key', async () => {
     const { name, kwargs } = firstCall('return_delivered_order_items')
     await client.execute('external', name, kwargs, { key: 'same' })
     const second = await client.execute('external', name, kwargs, { key: 'same' })

@@ -159,7 +159,7 @@ it('a riding read that throws is a failed attempt, and the next attempt is an ac
   expect(await activities(session)).toBe(1)
 })
 
-it('a riding read that has not ended after a second continues as an activity with the progress it reported, and rides no more', async () => {
+it('a riding read that has not ended after a second continues as an activity with the progress it reported, and no longer rides', async () => {
   await warm()
   const session = await play({
     turns: [[use('look', 'fast'), use('look', 'slow')], [use('look', 'fast')]],

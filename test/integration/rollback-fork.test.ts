@@ -153,7 +153,7 @@ describe('a rollback', () => {
     expect((await session.state()).run).toBe(4)
   })
 
-  it('a rollback to before a message archives the message, which stays readable', async () => {
+  it('a rollback to a point before a message archives the message, which stays readable', async () => {
     const { session, requests } = player.play(here.pawl, { model: echo })
     await say(session, 'one', 'm-1')
     await say(session, 'two', 'm-2')

@@ -182,7 +182,7 @@ describe.concurrent('an answer that is not a valid output', () => {
     for (const request of played.requests.slice(1)) expect(lastContentOf(request)).toContain('cut off')
   })
 
-  it('the calls beside an invalid output are made, and the model has their results before it tries again', async () => {
+  it('calls that accompany an invalid output are made, and the model has their results before it tries again', async () => {
     const played = player.play(here.pawl, says([use('put', 'money'), ...submit(GOOD)], submit(GOOD)))
     expect(await settle(played)).toMatchObject({ status: 'completed', output: OUTPUT })
     expect(played.count('put')).toBe(1)
@@ -280,7 +280,7 @@ describe.concurrent('hooks', () => {
 })
 
 describe.concurrent('the output of a run', () => {
-  it('the output of a run is in the view `outputs`, one row for each run that has one, and in `pawl show`', async () => {
+  it('the output of a run is a row in the view `outputs`, and is shown by `pawl show`', async () => {
     const played = player.play(here.pawl, says(submit(BAD), submit(GOOD), 'no', 'no', 'no', 'no', submit({ ...GOOD, cents: 9 })))
     for (const text of ['one', 'two', 'three']) await settle(played, text)
     const { length } = await eventsOf(played.session)

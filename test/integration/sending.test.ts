@@ -47,7 +47,7 @@ describe('a message', () => {
     expect(requests).toHaveLength(1)
   })
 
-  it('a message with another context than its session has is answered with the recorded one, and the client logs that once', async () => {
+  it('a message with a context other than its session’s is answered with the recorded one, and the client logs that once', async () => {
     const warnings: unknown[][] = []
     const logger = { ...SILENT, warn: (...line: unknown[]) => void warnings.push(line) }
     const pawl = await here.connect({ logger })

@@ -188,7 +188,7 @@ describe('rate limits', () => {
 })
 
 describe('open streams', () => {
-  it('open streams cost nothing of their key’s rate limit, stay open when it is used up, and leave room for other keys', async () => {
+  it('open streams do not count against their key’s rate limit, stay open when it is used up, and leave room for other keys', async () => {
     const { url: at } = await serve('--rate-limit', '6', '--reauthorize-every', '200ms', '--max-watches', '8', '--max-watches-per-key', '3')
     const [client, other] = [webClient(fetch, await newKey('many-tabs'), at), webClient(fetch, await newKey('one-tab'), at)]
     let ended = 0

@@ -61,7 +61,7 @@ describe.concurrent('an agent that no worker serves', () => {
       expect(ofType(events, 'recovery_ended')).toMatchObject([{ strategy: 'automatic', run: 1 }])
     }))
 
-  it('an agent that no worker serves is served by one whose machine is lost: that attempt at the model call has a row', {
+  it('an agent that no worker serves is served by one whose machine is then lost: that attempt at the model call has a row', {
     timeout: 90_000,
   }, async () => {
     const partitions: Partition[] = []
@@ -101,7 +101,7 @@ describe.concurrent('an agent that no worker serves', () => {
     for (const partition of partitions) await partition.close()
   })
 
-  it('a result that is not there in time says that no worker serves the agent, and how to start one', () =>
+  it('a result that times out says that no worker serves the agent, and how to start one', () =>
     deployed(async (own) => {
       const [player, other] = [stage(), stage({ name: 'other' })]
       await own.startWorker({ agents: [other.agent] })
@@ -439,7 +439,7 @@ describe.concurrent('a call that may have taken effect before another build reso
       expect(ofType(await eventsOf(session), 'approval_requested')).toEqual([])
     }))
 
-  it('a call that may have taken effect is not said to be unexecuted if a person denies it to another build', () =>
+  it('a call that may have taken effect is not reported as unexecuted if a person denies it under another build', () =>
     deployed(async (own) => {
       const name = `a-${randomUUID()}`
       const failing = gate()
@@ -461,7 +461,7 @@ describe.concurrent('a call that may have taken effect before another build reso
       expect(ofType(await eventsOf(session), 'tool_failed')).toMatchObject([{ code: 'denied', attempt: keys.length }])
     }))
 
-  it('a call that may have taken effect counts its attempts on when another build requires its approval', () =>
+  it('a call that may have taken effect keeps the count of its attempts when another build requires its approval', () =>
     deployed(async (own) => {
       const name = `a-${randomUUID()}`
       const failing = gate()

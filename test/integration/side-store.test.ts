@@ -45,7 +45,7 @@ async function expectAllStored(id: string): Promise<void> {
   expect(calls.rows[0].n).toBe(ofType(events, 'tool_issued').length)
 }
 
-it('a Postgres that is down when the worker starts stops no run; the rows are written once Postgres starts', async () => {
+it('runs complete although Postgres is down when the worker starts; the rows are written once Postgres starts', async () => {
   await stack.postgres.stop()
   await here.startWorker({ agents: [player.agent] })
   const { session, id } = player.play(here.pawl, { model: (request) => (answersIn(request) ? 'done' : [use('put', 'it')]) })

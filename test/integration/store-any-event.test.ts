@@ -69,7 +69,7 @@ async function expectStored(log: readonly LogEntry[], cut: number): Promise<void
 }
 
 describe('any event of any session', () => {
-  it('any event of any session is stored, whatever one of its members contains, and so is what follows', async () => {
+  it('every event is stored, no matter what one of its members contains, and so are the events after it', async () => {
     await fc.assert(
       fc.asyncProperty(eventfulSessions, damages, fc.nat(), async ({ events }, damage, cut) => {
         await expectStored(logWith(damaged(events, damage)), cut)

@@ -89,7 +89,7 @@ function transcriptOf(events: readonly SessionEvent[]) {
 }
 
 describe('any session', () => {
-  it('any session has the rows that the core folds in every table, in whatever pieces it was flushed', async () => {
+  it('a session has the rows that the core folds in every table, however its events were split into flushes', async () => {
     const [whole, pieced, cold] = [open('whole'), open('pieced'), open('pieced')]
     await Promise.all([whole.head('s'), pieced.head('s')])
     const plan = fc.array(fc.nat(40), { minLength: 1, maxLength: 8 })
@@ -302,7 +302,7 @@ describe('a call that waits for a decision from outside', () => {
     ])
   })
 
-  it('a call with an unknown outcome waits for nobody after a rollback that forgot it, also if the rollback does not report it', async () => {
+  it('a call with an unknown outcome does not wait for a person after a rollback that forgot it, even if the rollback does not report it', async () => {
     const store = open()
     const target = begun.length - 2
     const asks: EventBody = { type: 'tool_unknown', ...where, attempt: 1, message: 'it may have happened', ask: true }

@@ -267,7 +267,7 @@ describe('a running call', () => {
     expect(await store.lists.toolCallsOf('s')).toMatchObject([{ status: 'completed', attempt: 1, worker: 'host:1' }])
   })
 
-  it('a running call shows its newest attempt, whatever an abandoned attempt reports', async () => {
+  it('a running call shows its newest attempt, even if an abandoned attempt reports something later', async () => {
     await store.flush('s', EPOCH, logOf([started(), ...oneRun(1, 'u1')]).slice(0, 6))
     await store.markRunning('s', 't_1_1_0', 2, 'host:3')
     await store.markRunning('s', 't_1_1_0', 1, 'host:2')
@@ -338,7 +338,7 @@ describe('any session', () => {
     )
   })
 
-  it('any session is read back exactly as it was written, whatever text and JSON it contains', async () => {
+  it('any session is read back exactly as it was written, regardless of the text and JSON in it', async () => {
     let sessions = 0
     await fc.assert(
       fc.asyncProperty(wildJson, wildJson, async (input, value) => {
@@ -585,7 +585,7 @@ describe('Postgres', () => {
 })
 
 describe('migrations', () => {
-  it('migrations are applied once per schema by stores that start at once', async () => {
+  it('stores that start at the same time apply migrations once per schema', async () => {
     const stores = Array.from({ length: 10 }, () => open({ schema: 'Other_1' }))
     expect(await Promise.all(stores.map((one) => one.head('s')))).toEqual(Array(10).fill(null))
     await store.head('s')

@@ -177,7 +177,7 @@ describe('the shop', () => {
     await expect(other).rejects.toMatchObject({ code: 'key_reused', retryable: false, happened: false })
   })
 
-  it('the shop sends a coupon twice if it is asked twice, whatever the key', async () => {
+  it('the shop sends a coupon twice if it is asked twice, regardless of the key', async () => {
     const coupon = { customerId: delivered.customerId, cents: 500, reason: 'test', reference: 'twice' }
     await send('POST', '/coupons', coupon, 'key-2')
     await send('POST', '/coupons', coupon, 'key-2')

@@ -109,7 +109,7 @@ describe('a session in Temporal’s view', () => {
     }
   })
 
-  it('a session in Temporal’s view says what it does now, without what anyone said', async () => {
+  it('a session in Temporal’s view says what it is doing, without the content of any message', async () => {
     const open = gate()
     const model = inOrder([use('look', 'a secret')], 'done')
     const { session, id } = player.play(here.pawl, { model, look: () => open.pass() })

@@ -35,7 +35,7 @@ describe('a call that cannot run', () => {
   })
 
   const odd = [{}, { what: 7 }, { what: null }, 'not json at all', [], null, 17]
-  it('a call that cannot run because of its arguments is answered with what is wrong with them, whatever they are', async () => {
+  it('a call that cannot run because of its arguments is answered with what is wrong with them', async () => {
     const played = player.play(here.pawl, {
       model: inOrder(
         odd.map((input) => ({ ...use('put', 'x'), input })),
@@ -267,7 +267,7 @@ describe('a model that repeats a call', () => {
     expect(told(played, 2)).toEqual([['paid now', false]])
   })
 
-  it('a model that repeats a call after it was told "unknown" without a verify is told so again, even in a later run', async () => {
+  it('a model that repeats a call that it was told is unknown, without a verify, is told the same again, even in a later run', async () => {
     const wire = [use('wire', 'money', 7)]
     const played = player.play(here.pawl, {
       model: inOrder(wire, wire, 'hm', wire, 'hm again'),

@@ -299,7 +299,7 @@ describe('a chat', () => {
     expect(shown(chat)).toEqual(await recorded(id))
   })
 
-  it('a chat leaves the run alone when it stops if `onStop` says so, or if it has not begun to watch', async () => {
+  it('a chat that stops does not stop its run if `onStop` asks for that, or if it has not begun to watch', async () => {
     const id = newId()
     const chat = await open(id, { transport: transportWith({ onStop: 'leave' }) })
     const sent = chat.sendMessage({ text: 'tell left' })
@@ -592,7 +592,7 @@ describe('a page that follows its chat', () => {
     return chat
   }
 
-  it('a page that follows its chat shows what another page says before, while and after it says something itself', async () => {
+  it('a page that follows its chat shows the messages of another page before, during and after its own', async () => {
     const id = newId()
     const [first, second] = await Promise.all([following(id), following(id)])
     const sent = first.sendMessage({ text: 'tell follow' })

@@ -34,7 +34,7 @@ async function left(scene: Partial<ApprovalScene> & Pick<ApprovalScene, 'model'>
 }
 
 describe('verify', () => {
-  it('verify that throws is called again, as often as its tool says, and then a person is asked', async () => {
+  it('a verify that throws is called again, as often as its tool says, and then a person is asked', async () => {
     const { run, entered } = await left({
       model: once(['wire', 'a']),
       verify: () => Promise.reject(new Error('the bank is closed')),
@@ -62,7 +62,7 @@ describe('verify', () => {
     expect(await run.result(TIMEOUT)).toMatchObject({ run: 1 })
   })
 
-  it('verify that does not answer within its own timeout is called again', async () => {
+  it('a verify that does not answer within its own timeout is called again', async () => {
     let asked = 0
     const { run, session, entered } = await left({
       model: once(['wire', 'a']),
@@ -98,7 +98,7 @@ describe('verify', () => {
     }
   })
 
-  it('verify that cannot tell leaves the decision to a person, and the session waits', async () => {
+  it('a verify that cannot tell leaves the decision to a person, and the session waits', async () => {
     const { run, session } = await left({ model: once(['wire', 'a']), verify: () => ({ happened: 'unknown' }) })
     expect(await pendingOf(run)).toMatchObject([{ kind: 'unknown', input: { what: 'a' } }])
     expect(await session.state()).toMatchObject({ status: 'waiting' })

@@ -439,7 +439,7 @@ it('what a session inherits does not grow with each execution that cannot use it
   expect(Math.max(...sizes) / Math.min(...sizes)).toBeLessThan(1.5)
 })
 
-it('a session of which nothing was stored continues by itself, too, and a row says what happened', { timeout: 180_000 }, async () => {
+it('a session of which nothing was stored also continues by itself, and a row says what happened', { timeout: 180_000 }, async () => {
   const store = await builds.startOld(player.agent)
   await store.close()
   const played = player.play(here.pawl, { model: () => 'hello' })
@@ -510,7 +510,7 @@ it('a session that would lose calls waits for a person, and its status says for 
   expect(played.count('pay')).toBe(1)
 })
 
-it('a build with which no execution can begin replaces one execution, and no other', { timeout: 180_000 }, async () => {
+it('a build with which no execution can begin replaces only one execution', { timeout: 180_000 }, async () => {
   // Executions of other tests may still have a task, and one of them could be the one that is replaced.
   const own = await deploy()
   onTestFinished(() => own.stop())

@@ -361,7 +361,7 @@ describe('a tenant', () => {
     await Promise.all([pendingOf(root, theirs.sessionId), pendingOf(root, ours.sessionId)])
   })
 
-  it('a tenant has sessions whose ids, tags and context name it, whatever a request says', async () => {
+  it('a tenant’s sessions have ids, tags and a context that name the tenant, regardless of the request', async () => {
     const context = { tenantId: 'globex', user: 'u1' }
     const { sessionId } = await talk(acme, 'hello', { context, tags: ['vip'], id: `acme:mine-${randomUUID()}` })
     expect((await acme.get(`/v1/sessions/${sessionId}/state`)).body).toMatchObject({
@@ -552,7 +552,7 @@ describe('a session that is started with a priority', () => {
     expect(description.priority).toEqual(priority)
   })
 
-  it('a priority is refused to callers who may only send, and if it is impossible', async () => {
+  it('a priority is refused if it is invalid, or if its caller may only send', async () => {
     ACCESSES.customer = { identity: 'customer', scopes: ['read', 'send'], tenant: 'acme' }
     expect(await webClient(handler, 'customer').post('/v1/sessions', opening)).toMatchObject({ status: 403 })
     const impossible = { ...opening, priority: { fairnessWeight: 0 } }

@@ -74,7 +74,7 @@ it('the parent loads no package except zod, and only the parts of pawl that star
   expect(loaded.parent.filter((path) => path.includes('agents.mjs'))).toEqual([])
 })
 
-it('an executor that has worked has loaded little besides the module, and nothing of Temporal or Postgres', () => {
+it('an executor that has run jobs has loaded little besides the module, and neither Temporal nor Postgres', () => {
   expect(packagesIn(loaded.executor)).toEqual(['@noble/hashes', 'canonicalize', 'lru-cache', 'zod'])
   expect(loaded.executor.some((path) => path.endsWith('fixtures/processes/agents.mjs'))).toBe(true)
   expect(foldersIn(loaded.executor).toSorted()).toEqual([

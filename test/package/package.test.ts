@@ -105,7 +105,7 @@ describe('the packed package', () => {
     expect(await complaintsAbout(['types.ts', 'backend.ts'], ...settings)).toEqual([])
   })
 
-  it('the packed package names the inferred type of whatever a project declares or the client returns', async () => {
+  it('the packed package names the inferred type of everything that a project declares or the client returns', async () => {
     expect(await complaintsAbout(['declared.ts'], { module: 'nodenext', skipLibCheck: true, declaration: true })).toEqual([])
   })
 
@@ -176,7 +176,7 @@ defineTool({ ...common, execute: ({ id }, ctx) => ctx.services.paymets.refund(id
     expect({ code, stdout: stdout.trim() }).toEqual({ code: 0, stdout: version })
   })
 
-  it('the packed package has a workflow bundle that the SDK beside it accepts', async () => {
+  it('the packed package has a workflow bundle that the installed SDK accepts', async () => {
     const [bundle, sdk] = await Promise.all([manifestOf('pawl/dist/workflow-bundle.json'), manifestOf('@temporalio/worker/package.json')])
     expect(bundle.sdk).toBe(sdk.version)
   })
@@ -314,7 +314,7 @@ describe("beside another version of Temporal's SDK, which refuses the prebuilt w
   const OTHER_SDK = '1.23.0'
 
   // Last, because the project has that version from here on.
-  it('a worker beside another version of Temporal’s SDK bundles once at its start, and serves an agent', async () => {
+  it('a worker with another version of Temporal’s SDK bundles once at startup, and serves an agent', async () => {
     await consumer.replaceSdk(OTHER_SDK)
     expect((await manifestOf('@temporalio/worker/package.json')).version).toBe(OTHER_SDK)
     expect((await manifestOf('pawl/dist/workflow-bundle.json')).sdk).not.toBe(OTHER_SDK)

@@ -1,9 +1,8 @@
 // A fake of Anthropic's Messages API with the tools that run there. It streams the answers that a test chooses, and refuses a request as
 // the API would: for what the documentation says, and for anything that it sent and that comes back changed. It shares no code with pawl.
-import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import { anthropicProblems } from './provider-rules.ts'
+import { jsonServer } from './wire-server.ts'
 
 type Block = Record<string, unknown> & { type: string }
 
@@ -102,25 +101,19 @@ export async function messagesApi() {
     res.end()
   }
 
-  const server = createServer((req, res) => {
-    void (async () => {
-      let text = ''
-      for await (const chunk of req) text += chunk
-      const body = JSON.parse(text)
-      const problems = [...anthropicProblems(body), ...changed(body)]
-      requests.push({ body, messages: body.messages, problems, prefix: (req.url ?? '').replace('/v1/messages', '').slice(1) })
-      if (problems.length > 0) {
-        res.writeHead(400, { 'content-type': 'application/json' })
-        res.end(JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: problems.join('; ') } }))
-        return
-      }
-      await answer(res, answers.shift() ?? { blocks: [{ type: 'text', text: 'Fine.' }] }, body.model)
-    })().catch(() => res.destroy())
+  const server = await jsonServer((body, req, res) => {
+    const problems = [...anthropicProblems(body), ...changed(body)]
+    const messages = body.messages as ApiRequest['messages']
+    requests.push({ body, messages, problems, prefix: (req.url ?? '').replace('/v1/messages', '').slice(1) })
+    if (problems.length > 0) {
+      res.writeHead(400, { 'content-type': 'application/json' })
+      res.end(JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: problems.join('; ') } }))
+      return
+    }
+    return answer(res, answers.shift() ?? { blocks: [{ type: 'text', text: 'Fine.' }] }, body.model)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...server,
     requests,
     /** Forgets a container, as the API does when it expires. */
     expire: (container: string) => containers.delete(container),
@@ -128,11 +121,6 @@ export async function messagesApi() {
     reset() {
       requests.length = 0
       answers.length = 0
-    },
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
     },
   }
 }

@@ -79,7 +79,7 @@ const call = (toolCallId: unknown, json: unknown, more: object = {}) => ({
 afterEach(() => void vi.useRealTimers())
 
 describe('the stream of a model of the AI SDK', () => {
-  it('an AI SDK stream that reports a call under another id than its pieces has one call', async () => {
+  it('an AI SDK stream whose call and pieces have different ids has one call', async () => {
     const deltas: ModelDelta[] = []
     const parts = [
       ...input('a', '{"id":', '"A7"}'),

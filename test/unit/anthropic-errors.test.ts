@@ -47,7 +47,7 @@ describe('an HTTP error', () => {
     expect(error.message).toContain('Declare `compaction` for the agent')
   })
 
-  it('an HTTP error of another platform is a context overflow if it says so', () => {
+  it('an HTTP error of another platform is a context overflow if its message says so', () => {
     const foreign = Object.assign(new Error('400 Input is too long for requested model.'), { status: 400 })
     expect(modelErrorOf(foreign, 'claude', 'request').code).toBe('context_overflow')
   })
@@ -125,7 +125,7 @@ describe('a lost connection', () => {
 })
 
 describe('anything else', () => {
-  it('anything that was thrown before the answer is retried, whatever it is', () => {
+  it('anything thrown before the answer is retried', () => {
     expect(modelErrorOf(new Error('key service is down'), 'claude', 'request')).toMatchObject({
       code: 'model_call_failed',
       retryable: true,
@@ -133,7 +133,7 @@ describe('anything else', () => {
     expect(modelErrorOf('text', 'claude', 'request')).toMatchObject({ code: 'model_call_failed', retryable: true, cause: 'text' })
   })
 
-  it('a ModelError that was thrown before the answer stays what it is', () => {
+  it('a ModelError that was thrown before the answer is kept unchanged', () => {
     const own = new ModelError('mine', 'Mine.', { retryable: false })
     expect(modelErrorOf(own, 'claude', 'request')).toBe(own)
   })

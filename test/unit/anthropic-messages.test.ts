@@ -47,7 +47,7 @@ describe('the transcript for the API', () => {
     ])
   })
 
-  it('the transcript for the API puts the results of calls before what the user said meanwhile', () => {
+  it('the transcript for the API puts the results of calls before the user’s messages that arrived during them', () => {
     const messages: Message[] = [
       user('a'),
       { role: 'assistant', content: [call('t_1'), call('t_2')] },
@@ -90,7 +90,7 @@ describe('the transcript for the API', () => {
     ])
   })
 
-  it('the transcript for the API adds a word to an error result that says nothing', () => {
+  it('the transcript for the API adds text to an empty error result', () => {
     const called: Message[] = [user('q'), { role: 'assistant', content: [call('t')] }]
     const sent = wireMessages([...called, { role: 'user', content: [{ ...result('t'), content: [text('')], is_error: true }] }])
     const content = 'The call failed without a message.'
@@ -111,7 +111,7 @@ describe('the transcript for the API', () => {
     expect(sent.at(-1)?.content).toEqual([text('[From the system, not from the user: Your answer was interrupted here. Continue it.]')])
   })
 
-  it('the transcript for the API gives every call exactly one result, whatever the ids of the calls', () => {
+  it('the transcript for the API gives every call exactly one result, regardless of the calls’ ids', () => {
     const sent = wireMessages([
       user('q'),
       { role: 'assistant', content: [call('a b'), call('a b'), call('c')] },
@@ -185,7 +185,7 @@ describe('cache breakpoints', () => {
     expect(count(paramsOf('claude', { cache: 'off' }, request([user('a')])))).toBe(0)
   })
 
-  it('cache breakpoints are at most four, never on thinking, and change nothing else, whatever the transcript', () => {
+  it('there are at most four cache breakpoints in any transcript, never on thinking, and nothing else changes', () => {
     const block: fc.Arbitrary<AssistantBlock> = fc.oneof(
       fc.constantFrom<AssistantBlock[]>(text('x'), text(''), thinking, { type: 'redacted_thinking' as const, data: 'd' }, call('t')),
       fc.record({ type: fc.constant('text' as const), text: fc.string() }),

@@ -135,7 +135,7 @@ describe('what a chat shows of a session', () => {
     expect(linesOf({ type: 'error_entered', ...entered }).join('\n')).toContain('max_turns: too many')
   })
 
-  it('a chat shows the whole command for an unknown outcome or an error, whatever the length of the session’s id', () => {
+  it('a chat shows the whole command for an unknown outcome or an error, even if the session’s id is long', () => {
     const session = 's'.repeat(200)
     const all = (body: EventBody) => linesOfEvent(event(body), { ...speakers, session }).join('\n')
     const unknown = all({ type: 'tool_unknown', ...call, attempt: 1, message: 'reply lost', ask: true })

@@ -130,7 +130,7 @@ describe('a disturbed run', () => {
     expect(compare(outcome(), outcome())).toEqual({ verdict: 'ok', differences: [] })
   })
 
-  it('a disturbed run differs if an effect was repeated, whatever the order of its members', () => {
+  it('a disturbed run differs if an effect was repeated, regardless of the order of its members', () => {
     const twice = outcome({
       effects: [
         { refund: 7, cents: 100 },
@@ -241,7 +241,7 @@ describe('the table', () => {
     ])
   })
 
-  it('the table says that a verify is wrong if the tool that repeated an effect has one', () => {
+  it('the table reports a wrong verify if the tool that repeated an effect has one', () => {
     const { boundary, ...differs } = at('tool:t_1_1_0/end', 'differs', 'refund once more than without kills (repeated)')
     const table = tableOf({
       boundaries: [{ boundary: { ...boundary, verifies: true }, ...differs }],

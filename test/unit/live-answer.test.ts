@@ -20,7 +20,7 @@ function rowsOf(text: string, sizes: readonly number[]): string[] {
 }
 
 describe('an answer that is streaming', () => {
-  it('a streaming answer has the same rows whatever pieces it arrives in, and loses no word', () => {
+  it('a streaming answer has the same rows for any division into pieces, and loses no word', () => {
     fc.assert(
       fc.property(words.filter(Boolean), fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 30 }), (text, sizes) => {
         const rows = rowsOf(text, sizes)

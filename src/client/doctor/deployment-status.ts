@@ -16,7 +16,7 @@ import { overviewFilter, type OverviewOptions } from '../queries/list-options.ts
 import { readReport } from '../session/status.ts'
 import { isQuiet, pollingAt } from './judgements.ts'
 import { endedAmong, heldUpAmong, type OpenSession, openSessions } from './open-sessions.ts'
-import { placeOf, type DeploymentPlace } from './place.ts'
+import { findDeployment, type DeploymentPlace } from './place.ts'
 import { queueFacts } from './temporal-facts.ts'
 
 /** Which sessions need a person or are stuck, as far as pawl can tell. */
@@ -84,7 +84,7 @@ const OPENED_WITHIN_MS = 3_000
  */
 export async function deploymentStatus(given: ConnectOptions = {}, list: OverviewOptions = {}): Promise<DeploymentStatus> {
   const filter = overviewFilter(list)
-  const place = await placeOf(checkConnect(given))
+  const place = await findDeployment(checkConnect(given))
   const seen = await seenOnTemporal(place)
   try {
     return await withStored(place, filter, seen)

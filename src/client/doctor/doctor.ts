@@ -5,7 +5,7 @@ import { namespaceOf } from '../connecting.ts'
 import { examineStore } from './examine-store.ts'
 import { examineTemporal } from './examine-temporal.ts'
 import { judgeClocks } from './judgements.ts'
-import { placeOf } from './place.ts'
+import { findDeployment } from './place.ts'
 import type { HealthCheck, HealthReport } from './report.ts'
 
 /** The order of the checks: each after those that it depends on. */
@@ -34,7 +34,7 @@ const ORDER = [
  * @throws InvalidOptionError `invalid_option`.
  */
 export async function doctor(given: ConnectOptions = {}): Promise<HealthReport> {
-  const { options, found, taskQueue, postgres } = await placeOf(checkConnect(given))
+  const { options, found, taskQueue, postgres } = await findDeployment(checkConnect(given))
   const side = examineStore(postgres, options, namespaceOf(options, found))
   const unfinished = side.then((examined) => examined.unfinished)
   const [store, temporal] = await Promise.all([side, examineTemporal(options, { found, taskQueue, unfinished })])

@@ -16,7 +16,7 @@ export interface DeploymentPlace {
 }
 
 /** Locates it without connecting to it. */
-export async function placeOf(options: ConnectOptions): Promise<DeploymentPlace> {
+export async function findDeployment(options: ConnectOptions): Promise<DeploymentPlace> {
   const found = namesTemporal(options) ? {} : await findDevDeployment()
   const { taskQueue = found.taskQueue ?? DEFAULT_TASK_QUEUE, postgres = process.env.DATABASE_URL ?? found.postgres } = options
   return { options, found: found.temporal, taskQueue, postgres }

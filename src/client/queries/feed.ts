@@ -1,7 +1,7 @@
 // The feed: the events of all sessions, each with a cursor to resume from. Each event is delivered at least once, and none is skipped.
 import type { FeedFilter, FeedItem, Key } from '../../store/read/lists/index.ts'
 import { StoreError, type Store } from '../../store/index.ts'
-import { startBell } from '../session/bell.ts'
+import { startWakeup } from '../session/follow.ts'
 import { cursorOf, keyOf, readAfter } from './list.ts'
 import type { FeedOptions } from './list-options.ts'
 import { defined } from '../../session/defined.ts'
@@ -23,8 +23,8 @@ export async function* readFeed(store: Store, options: FeedOptions): AsyncGenera
   const { types, agent, idPrefix, after, follow = false, signal = new AbortController().signal } = options
   const filter: FeedFilter = { ...(types && { types }), ...defined({ agent, idPrefix }), ...(follow && { bytes: FOLLOWED_BYTES }) }
   let place: Key | undefined = after === undefined ? undefined : keyOf(after, TAG)
-  const bell = startBell(signal)
-  const unwatch = follow ? store.watch('*', bell.ring) : undefined
+  const wakeup = startWakeup(signal)
+  const unwatch = follow ? store.watch('*', wakeup.wake) : undefined
   try {
     while (!signal.aborted) {
       const rows = await readAfter(place, (from) => store.lists.feed(filter, from)).catch((error: unknown) => {
@@ -38,10 +38,10 @@ export async function* readFeed(store: Store, options: FeedOptions): AsyncGenera
       place = rows?.next ?? place
       if (rows?.more) continue
       if (!follow) return
-      await bell.wait(POLL_MS)
+      await wakeup.wait(POLL_MS)
     }
   } finally {
     unwatch?.()
-    bell.close()
+    wakeup.close()
   }
 }

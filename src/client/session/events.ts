@@ -34,7 +34,7 @@ export async function readEvents(source: SessionSource, after: number): Promise<
   if (stored.rows && stored.rows.length > 0) return stored.rows
   try {
     if (stored.rows && (await isErased(source))) return stored.rows
-    return await queryLive(source, after, PAGE_BYTES)
+    return await workflowEvents(source, after, PAGE_BYTES)
   } catch (failed) {
     // If the session's workflow no longer exists, the store has all its events.
     if (stored.rows && (await readStored(source, async (store) => store.head(source.sessionId))).rows) return stored.rows
@@ -52,7 +52,7 @@ export async function readMessages(source: SessionSource): Promise<MessageRow[]>
   if (stored.rows) return stored.rows
   try {
     const messages = messageRows()
-    for await (const event of eventsOf((after) => queryLive(source, after, PAGE_BYTES))) messages.add(event)
+    for await (const event of eventsOf((after) => workflowEvents(source, after, PAGE_BYTES))) messages.add(event)
     return messages.rows()
   } catch (failed) {
     throw await whyUnavailable(source, { ...whyFailed(failed), storeError: stored.error })
@@ -88,7 +88,7 @@ interface ChainLink {
 }
 
 /** A page of the events above `after` of the live chain of executions. */
-export async function queryLive({ client, sessionId }: SessionSource, after: number, bytes: number): Promise<SessionEvent[]> {
+export async function workflowEvents({ client, sessionId }: SessionSource, after: number, bytes: number): Promise<SessionEvent[]> {
   let { base, previous, events } = await queryPage(client, sessionId, undefined, { after, maxBytes: bytes })
   // Each execution has its own events only. The oldest one that has some of these is searched first.
   const later: ChainLink[] = []

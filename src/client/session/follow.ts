@@ -1,17 +1,19 @@
-// Follows a session: its events as they arrive, from the store, or from its workflow while the store is unreachable or behind.
-import type { SessionEvent } from '../../session/events.ts'
-import type { Store, WatchedCommits } from '../../store/store.ts'
+// Follows a session: its events as they arrive, from the store, or from its workflow while the store is unreachable or behind; and, for a
+// watcher, the text that its model is generating.
+import type { SessionEvent, SessionStatus } from '../../session/events.ts'
+import type { Store, NotificationKind } from '../../store/store.ts'
 import { inTime } from '../../waiting/in-time.ts'
-import { startBell } from './bell.ts'
-import { queryLive, readStored, type SessionSource } from './events.ts'
+import { workflowEvents, readStored, type SessionSource } from './events.ts'
+import { startWatching, type WatchItem } from '../../session/watching/watching.ts'
+import { compareStreams, type DeltaCursor, type DeltaPart } from '../../session/watching/deltas.ts'
 
 /** The same for followers: a process may have thousands, whose consumers may be slow. */
-export const FOLLOWED_BYTES = 250_000
+const FOLLOWED_BYTES = 250_000
 /** How often a follower polls the store if no notifications arrive. */
 const POLL_STORE_MS = 1_000
 /** How often it polls if notifications of other sessions arrive: polling then only has to replace one that was lost. */
 const POLL_TALKING_STORE_MS = 5_000
-export const TALKS_WITHIN_MS = 10_000
+const TALKS_WITHIN_MS = 10_000
 /** How long a follower waits for the store before it asks the workflow. */
 export const STORE_PATIENCE_MS = 1_000
 /** How often the workflow is asked while the store is unreachable: at first, and after it has had nothing new for a while. */
@@ -24,7 +26,7 @@ const DOUBT_TALKING_STORE_AFTER_MS = 10_000
 const MAX_DOUBT_MS = 30_000
 
 /** The result of reading the store once: the events above `after`, and whatever else a follower wants. */
-export interface LookResult {
+interface LookResult {
   events: SessionEvent[]
   /** There is more to read immediately. */
   more?: boolean
@@ -57,35 +59,39 @@ export async function* followBatches(
   source: SessionSource,
   after: number,
   signal: AbortSignal,
-  which?: WatchedCommits,
+  which?: NotificationKind,
 ): AsyncGenerator<SessionEvent[]> {
   const { sessionId } = source
   const look = async (store: Store, cursor: number): Promise<LookResult> => ({ events: await store.events(sessionId, { after: cursor }) })
-  for await (const { events } of follow(source, { after, signal, bells: [which ?? 'everything'], look })) yield events
-}
-
-/** What a follower reads, and which notifications make it read at once. */
-export interface FollowerSource<L extends LookResult> {
-  after: number
-  signal: AbortSignal
-  bells: readonly WatchedCommits[]
-  look(store: Store, after: number): Promise<L>
-  /** Whether a read without events has something for the follower. Default: it does not. */
-  hasMore?(looked: L): boolean
+  for await (const { events } of follow(source, { after, signal, notifications: [which ?? 'everything'], look })) yield events
 }
 
 /**
  * Reads the store, or the workflow if the store is unreachable or behind, whenever there may be something new.
  * @throws StoreError `store_closed` once the client is closed: nothing more would ever arrive.
  */
-export async function* follow<L extends LookResult>(
+async function* follow<L extends LookResult>(
   source: SessionSource,
-  { after, signal, bells, look, hasMore }: FollowerSource<L>,
+  {
+    after,
+    signal,
+    notifications,
+    look,
+    hasMore,
+  }: {
+    after: number
+    signal: AbortSignal
+    /** Which notifications make it read at once. */
+    notifications: readonly NotificationKind[]
+    look(store: Store, after: number): Promise<L>
+    /** Whether a read without events has something for the follower. Default: it does not. */
+    hasMore?(looked: L): boolean
+  },
 ): AsyncGenerator<{ events: SessionEvent[]; looked: L | undefined }> {
   const { store, sessionId, closed } = source
-  const bell = startBell(signal)
-  closed.addEventListener('abort', bell.ring)
-  const unwatch = bells.map((which) => store?.watch(sessionId, bell.ring, which))
+  const wakeup = startWakeup(signal)
+  closed.addEventListener('abort', wakeup.wake)
+  const unwatch = notifications.map((which) => store?.watch(sessionId, wakeup.wake, which))
   let cursor = after
   const ask = impatientReader(source, (from) => look(from, cursor))
   let doubtAfter = DOUBT_STORE_AFTER_MS
@@ -107,7 +113,7 @@ export async function* follow<L extends LookResult>(
         heardAt = performance.now()
         doubtAfter = DOUBT_STORE_AFTER_MS
       } else if (looked === undefined || isDoubtful()) {
-        events = await queryLive(source, cursor, FOLLOWED_BYTES).catch(() => [])
+        events = await workflowEvents(source, cursor, FOLLOWED_BYTES).catch(() => [])
         heardAt = performance.now()
         doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, MAX_DOUBT_MS)
       }
@@ -118,11 +124,91 @@ export async function* follow<L extends LookResult>(
       cursor = batch.at(-1)?.seq ?? cursor
       if ((batch.length > 0 || isNews) && !signal.aborted) yield { events: batch, looked }
       if (events.length > 0 || looked?.more) continue
-      await bell.wait(looked === undefined ? pollWorkflowMs * (0.75 + Math.random() / 2) : Math.min(looked.withinMs ?? pollMs(), pollMs()))
+      await wakeup.wait(
+        looked === undefined ? pollWorkflowMs * (0.75 + Math.random() / 2) : Math.min(looked.withinMs ?? pollMs(), pollMs()),
+      )
     }
   } finally {
     for (const end of unwatch) end?.()
-    closed.removeEventListener('abort', bell.ring)
-    bell.close()
+    closed.removeEventListener('abort', wakeup.wake)
+    wakeup.close()
   }
+}
+
+/** A wait that ends at a notification, after a time, or when the signal aborts. */
+export function startWakeup(signal: AbortSignal): { wake: () => void; wait(ms: number): Promise<void>; close(): void } {
+  let isDue = false
+  let resume: (() => void) | undefined
+  const wake = (): void => {
+    isDue = true
+    resume?.()
+  }
+  signal.addEventListener('abort', wake)
+  return {
+    wake,
+    wait: (ms) =>
+      new Promise((resolve) => {
+        if (isDue) {
+          isDue = signal.aborted
+          return resolve()
+        }
+        const timer = setTimeout(() => resume?.(), ms)
+        resume = () => {
+          clearTimeout(timer)
+          resume = undefined
+          isDue = signal.aborted
+          resolve()
+        }
+      }),
+    close: () => signal.removeEventListener('abort', wake),
+  }
+}
+
+/** How often a running session is read if its notifications do not arrive, as behind a pooler. */
+const POLL_RUNNING_MS = 100
+
+/** What happens in the session after event `after`, in batches, until `signal` aborts. */
+export async function* watchBatches(source: SessionSource, after: number, signal: AbortSignal): AsyncGenerator<WatchItem[]> {
+  const { sessionId, store } = source
+  const watching = startWatching(after, await lastCallEnd(source, after))
+  /** From where the newest read began. */
+  let before: DeltaCursor | undefined
+
+  /** `status`: at the moment of the parts; absent while the events are behind it. */
+  async function look(from: Store, cursor: number): Promise<LookResult & { parts: DeltaPart[]; status?: SessionStatus }> {
+    const { cursor: place } = watching
+    // Parts that wait for their events do not move it: more of them are of no use before those have arrived.
+    const isMoved = before === undefined || compareStreams(place, before) !== 0 || place.until !== before.until
+    before = { ...place }
+    const live = await from.live(sessionId, place)
+    const stored = live.head > cursor ? await from.events(sessionId, { after: cursor, bytes: FOLLOWED_BYTES }) : []
+    // Events that were stored since belong to the next moment, with the status that they led to.
+    const events = stored.filter(({ seq }) => seq <= live.head)
+    // The parts belong to one moment: the events before it come first. If none arrived, the database that was read is behind.
+    if ((events.at(-1)?.seq ?? cursor) < live.head)
+      return { events, parts: [], ...(events.length > 0 ? { more: true } : { withinMs: POLL_RUNNING_MS }) }
+    const isSilent = live.status === 'running' && store?.hasHeardWithin(TALKS_WITHIN_MS) === false
+    return {
+      events,
+      parts: live.parts,
+      more: live.more && (isMoved || events.length > 0),
+      ...(live.status !== null && { status: live.status }),
+      ...(isSilent && { withinMs: POLL_RUNNING_MS }),
+    }
+  }
+
+  const hasMore = ({ parts, status }: Awaited<ReturnType<typeof look>>): boolean =>
+    parts.length > 0 || (status !== undefined && status !== watching.status)
+  for await (const { events, looked } of follow(source, { after, signal, notifications: ['everything', 'deltas'], look, hasMore })) {
+    const items = watching.events(events)
+    if (looked) items.push(...watching.parts(looked.parts))
+    if (looked?.status !== undefined) items.push(...watching.setStatus(looked.status))
+    if (items.length > 0) yield items
+  }
+}
+
+/** Model calls that began before this event have ended. Without the store, nothing can be seen of a model call. */
+async function lastCallEnd({ sessionId, store }: SessionSource, after: number): Promise<number> {
+  const found = store?.lastCallEnd(sessionId, after).catch(() => after)
+  return (found && (await inTime(found, STORE_PATIENCE_MS))) ?? after
 }

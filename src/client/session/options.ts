@@ -7,7 +7,7 @@ import { HEARTBEAT_TIMEOUT_MS } from '../../session/protocol/start.ts'
 import { isAgentName, type SessionStart } from '../../session/protocol/protocol.ts'
 import { isTraceparent } from '../../session/protocol/traceparent.ts'
 import type { Priority, SendOptions } from '../types.ts'
-import { checkTexts } from './request-checks.ts'
+import { checkTexts } from './request-options.ts'
 
 /** The checked options for opening a session. */
 export interface SessionOpening {

@@ -7,7 +7,9 @@ import { defined } from '../../session/defined.ts'
 import type { ResolveRequest } from '../../session/protocol/protocol.ts'
 import { RECOVERIES } from '../../session/recovery/recovery.ts'
 import { isObject, type Json } from '../../session/json.ts'
-import { checkTexts } from './request-checks.ts'
+import type { Budget } from '../../session/spending/spend.ts'
+import { textProblem } from '../../session/protocol/texts.ts'
+import { RequestRefusedError } from '../errors.ts'
 
 const string = (expected: string): z.ZodCustom<string, string> => where((value) => typeof value === 'string', expected)
 const number = (expected: string): z.ZodCustom<number, number> => where((value) => typeof value === 'number', expected)
@@ -162,4 +164,26 @@ export function withoutOptions<M extends Record<keyof M, () => Promise<unknown>>
     return [name, checked]
   })
   return Object.fromEntries(wrapped) as M
+}
+
+/** Returns the request unchanged. @throws RequestRefusedError `invalid_request` for a `by`, `reason` or `note` that is too long. */
+export function checkTexts<R extends { by?: unknown; reason?: unknown; note?: unknown }>(request: R): R {
+  for (const kind of ['by', 'reason', 'note'] as const) {
+    const problem = textProblem(request[kind], kind)
+    if (problem !== undefined) throw new RequestRefusedError('invalid_request', problem)
+  }
+  return request
+}
+
+/**
+ * Returns the limits of a `raise`. JSON cannot express NaN, so the session could not say what is wrong.
+ * @throws RequestRefusedError `invalid_raise`.
+ */
+export function checkRaise<R extends Budget>(limits: R): R {
+  const { maxUsd, maxTotalTokens } = limits
+  const wrong = Object.entries({ maxUsd, maxTotalTokens }).find(
+    ([, value]) => value !== undefined && !(typeof value === 'number' && value > 0),
+  )
+  if (wrong) throw new RequestRefusedError('invalid_raise', `${wrong[0]} is ${String(wrong[1])}. Pass a number above 0.`)
+  return limits
 }

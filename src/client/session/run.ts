@@ -8,13 +8,12 @@ import { whyHeldUp } from './hold-ups.ts'
 import { MessageRejectedError, ResultTimeoutError, RunFailedError, RunInterruptedError } from '../errors.ts'
 import { inTime } from '../../waiting/in-time.ts'
 import { type RunEnd, type RunWatch, type SettledAt, TAKING_BACK, watchRun } from './run-outcome.ts'
-import { queryLive, readStored, type SessionSource } from './events.ts'
-import { followBatches, STORE_PATIENCE_MS } from './follow.ts'
+import { workflowEvents, readStored, type SessionSource } from './events.ts'
+import { followBatches, STORE_PATIENCE_MS, watchBatches } from './follow.ts'
 import type { RunHandle, RunResult, WaitOptions } from '../types.ts'
-import type { Store, WatchedCommits } from '../../store/store.ts'
+import type { Store, NotificationKind } from '../../store/store.ts'
 import { eventsOf, pagesOf, type ReadPage } from './past.ts'
 import { defined } from '../../session/defined.ts'
-import { watchBatches } from './watch.ts'
 import { checkFollowing, checkWait } from './options.ts'
 import type { WaitingRun } from './waiting.ts'
 
@@ -62,7 +61,7 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
     for (;;) {
       source.closed.throwIfAborted()
       try {
-        for await (const event of eventsOf((after) => queryLive(source, after, PAGE_BYTES), stored)) {
+        for await (const event of eventsOf((after) => workflowEvents(source, after, PAGE_BYTES), stored)) {
           if (isOfMessage(event, messageId)) return true
         }
         return false
@@ -126,7 +125,7 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
   async function settle<T>(
     options: WaitOptions | undefined,
     look: (watch: RunWatch, seq: number) => Promise<T | undefined>,
-    which?: WatchedCommits,
+    which?: NotificationKind,
   ): Promise<RunEnd | T> {
     const { timeoutMs, signal: stopped } = checkWait(options)
     const watch = watchRun(messageId)
@@ -176,7 +175,7 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
     // The store may lack a recovery that a person has just started.
     if (stored === true || (stored === false && status !== 'failed')) return stored
     // Without a workflow, or a worker to query, no recovery has been accepted since.
-    return isIn((after) => queryLive(source, after, PAGE_BYTES)).catch(() => false)
+    return isIn((after) => workflowEvents(source, after, PAGE_BYTES)).catch(() => false)
   }
 
   /** What the store says; undefined if there is none, or if it does not answer soon. */

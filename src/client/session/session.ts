@@ -23,19 +23,13 @@ import { TARGET_REQUIRED } from '../../session/protocol/requests.ts'
 import type { Store } from '../../store/store.ts'
 import { sessionQueriesOf, transcriptOf } from '../queries/queries.ts'
 import { checkSessionId } from './session-id.ts'
-import { type UpdateTarget, ask } from './updates.ts'
-import { type StartLabels, startShown } from './temporal-view.ts'
+import { type UpdateTarget, ask, inTurn, type StartLabels, startShown } from './updates.ts'
 import type { StartIndexed } from '../../connect/search-attributes.ts'
 import { InvalidMessageError, RequestRefusedError, SessionNotFoundError } from '../errors.ts'
 import { fork, targetOf } from './forking.ts'
 import { readBudgets } from './budget.ts'
-import { checkRaise } from './request-checks.ts'
-import { checkOpening, readBlob, signalOf } from './large-content.ts'
-import { inTurn } from './large-requests.ts'
-import { inTime } from '../../waiting/in-time.ts'
-import { activeTraceparent } from './active-span.ts'
-import { checkEvents, checkSend, checkWatch, type SessionOpening } from './options.ts'
 import {
+  checkRaise,
   checkApproval,
   checkBy,
   checkCallId,
@@ -56,20 +50,23 @@ import {
   checkTargetOptions,
   withoutOptions,
 } from './request-options.ts'
+import { checkOpening, readBlob, signalOf } from './large-content.ts'
+import { inTime } from '../../waiting/in-time.ts'
+import { activeTraceparent } from './active-span.ts'
+import { checkEvents, checkSend, checkWatch, type SessionOpening } from './options.ts'
 import { orItsFate } from './late-decision.ts'
 import { memoryOf, readMemoryVersions, readPlans } from './versions.ts'
 import { runHandle } from './run.ts'
 import { sayingIfErased, sayingIfGone } from './erased.ts'
 import { warnOfOtherContext } from './kept-context.ts'
 import { allEvents, type SessionSource, readEvents, readMessages } from './events.ts'
-import { followBatches, STORE_PATIENCE_MS } from './follow.ts'
+import { followBatches, STORE_PATIENCE_MS, watchBatches } from './follow.ts'
 import { readRunReport } from './run-report.ts'
 import type { SessionState } from '../../session/state.ts'
 import { viewOf } from '../../session/watching/view.ts'
 import { readState, readStateAndFacts } from './state.ts'
 import { noteSource } from './stored-past.ts'
 import { checkReading, readMoments, readSlice } from './slice.ts'
-import { watchBatches } from './watch.ts'
 import { readReport } from './status.ts'
 import { pastOf, stateAt } from './at-checkpoint.ts'
 import type { ForkOptions, RunHandle, SendOptions, SessionHandle } from '../types.ts'
@@ -276,15 +273,15 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
         if (last?.event.type === 'session_closed') return
       }
     },
-    checkpoint: async (reason, said) => request(UPDATES.checkpoint, { reason: checkCheckpointReason(reason), ...checkBy(said) }),
+    checkpoint: async (reason, given) => request(UPDATES.checkpoint, { reason: checkCheckpointReason(reason), ...checkBy(given) }),
     async rollback(given) {
       const { by, reason, keys, ...named } = checkRollback(given)
       const target = targetOf(named)
       if (!target) throw new RequestRefusedError('invalid_target', TARGET_REQUIRED)
       return request(UPDATES.rollback, { target, ...defined({ keys, by, reason }) })
     },
-    async regenerate(said) {
-      const { messageId, seq } = await request<RegenerateAnswer>(UPDATES.regenerate, checkReasoned(said))
+    async regenerate(given) {
+      const { messageId, seq } = await request<RegenerateAnswer>(UPDATES.regenerate, checkReasoned(given))
       return runHandle(source, messageId, { after: seq })
     },
     async fork(given) {
@@ -298,14 +295,14 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     },
     approve: async (callId, decision) => decideOn(UPDATES.approve, callId, checkApproval(decision)),
     deny: async (callId, decision) => decideOn(UPDATES.deny, callId, checkDenial(decision)),
-    resolve: async (callId, resolution, said) =>
-      decideOn(UPDATES.resolve, callId, { resolution: checkReportedOutcome(resolution), ...checkNoted(said) }),
-    answer: async (callId, result, said) => decideOn(UPDATES.answer, callId, { result: checkResult(result), ...checkBy(said) }),
-    pause: async (said) => request(UPDATES.pause, checkReasoned(said)),
-    unpause: async (said) => request(UPDATES.unpause, checkReasoned(said)),
+    resolve: async (callId, resolution, given) =>
+      decideOn(UPDATES.resolve, callId, { resolution: checkReportedOutcome(resolution), ...checkNoted(given) }),
+    answer: async (callId, result, given) => decideOn(UPDATES.answer, callId, { result: checkResult(result), ...checkBy(given) }),
+    pause: async (given) => request(UPDATES.pause, checkReasoned(given)),
+    unpause: async (given) => request(UPDATES.unpause, checkReasoned(given)),
     raise: async (limits) => request(UPDATES.raise, checkRaise(checkRaiseOptions(limits))),
-    interrupt: async (said) => interrupt(checkReasoned(said)),
-    close: async (said) => close(checkBy(said)),
+    interrupt: async (given) => interrupt(checkReasoned(given)),
+    close: async (given) => close(checkBy(given)),
     recover: async (given) => {
       await request(UPDATES.recover, checkRecover(given))
     },

@@ -1,8 +1,8 @@
 // A session's state: from its workflow, else from the store; or why neither has it.
-import { queryLiveState } from '../../connect/session-queries.ts'
+import { queryStateAndFacts } from '../../connect/session-queries.ts'
 import { fold } from '../../session/fold/fold.ts'
 import type { SessionError, SessionState } from '../../session/state.ts'
-import type { LiveFacts } from '../../session/protocol/protocol.ts'
+import type { QueriedFacts } from '../../session/protocol/protocol.ts'
 import { defined } from '../../session/defined.ts'
 import { ifErased } from './erased.ts'
 import { whyUnavailable } from './hold-ups.ts'
@@ -14,7 +14,7 @@ const QUERY_TIMEOUT_MS = 5_000
 
 /** What the workflow answered. */
 export type WorkflowAnswer =
-  | { state: SessionState; facts: LiveFacts; failed?: undefined; error?: undefined }
+  | { state: SessionState; facts: QueriedFacts; failed?: undefined; error?: undefined }
   | { state?: undefined; facts?: undefined; failed?: unknown; error?: SessionError }
 
 /**
@@ -26,24 +26,24 @@ export async function readState(source: Omit<SessionSource, 'closed'>): Promise<
 }
 
 /** The same with what only the workflow knows. */
-export async function readStateAndFacts(source: Omit<SessionSource, 'closed'>): Promise<{ state: SessionState; facts: LiveFacts }> {
-  const [live, erased] = await Promise.all([liveState(source), ifErased(source)])
+export async function readStateAndFacts(source: Omit<SessionSource, 'closed'>): Promise<{ state: SessionState; facts: QueriedFacts }> {
+  const [answer, erased] = await Promise.all([askState(source), ifErased(source)])
   if (erased) throw erased
-  if (live.state) return { state: live.state, facts: live.facts }
+  if (answer.state) return { state: answer.state, facts: answer.facts }
   // The session may have closed long ago, may still be loading, or may have no worker to query. The store may have its state.
   try {
     const stored = source.store && (await storedState(source.store, source.sessionId))
-    if (stored) return { state: live.error ? { ...stored, status: 'error', error: live.error } : stored, facts: {} }
+    if (stored) return { state: answer.error ? { ...stored, status: 'error', error: answer.error } : stored, facts: {} }
   } catch (storeError) {
-    throw await whyUnavailable(source, { ...live, storeError })
+    throw await whyUnavailable(source, { ...answer, storeError })
   }
-  throw await whyUnavailable(source, live)
+  throw await whyUnavailable(source, answer)
 }
 
 /** Asks the workflow. */
-export async function liveState({ client, sessionId }: Pick<SessionSource, 'client' | 'sessionId'>): Promise<WorkflowAnswer> {
+export async function askState({ client, sessionId }: Pick<SessionSource, 'client' | 'sessionId'>): Promise<WorkflowAnswer> {
   try {
-    const answer = await queryLiveState(client, sessionId, QUERY_TIMEOUT_MS)
+    const answer = await queryStateAndFacts(client, sessionId, QUERY_TIMEOUT_MS)
     if ('v' in answer) {
       const { callWaits, stopping, ...state } = answer
       return { state, facts: defined({ callWaits, stopping }) }

@@ -14,7 +14,7 @@ import type { Store } from '../../store/store.ts'
 import { SessionNotFoundError } from '../errors.ts'
 import { erasedAtOf } from './erased.ts'
 import { type ExecutionState, executionStateOf, lastingHoldUp, whyUnavailable } from './hold-ups.ts'
-import { type WorkflowAnswer, liveState } from './state.ts'
+import { type WorkflowAnswer, askState } from './state.ts'
 
 /** The status of a session. Times are milliseconds since 1970. */
 export interface SessionReport {
@@ -75,7 +75,7 @@ type StoreAnswer<T> = { found: T } | { error: unknown }
 export async function readReport(source: ReportSource): Promise<SessionReport> {
   const { sessionId, client, store } = source
   const [live, execution, stored] = await Promise.all([
-    client ? liveState({ sessionId, client }) : undefined,
+    client ? askState({ sessionId, client }) : undefined,
     client ? asked(executionStateOf(client, sessionId)) : undefined,
     asked(store ? readStored(store, sessionId) : Promise.resolve(null)),
   ])

@@ -8,7 +8,7 @@ import type { Store } from '../../store/store.ts'
 import type { SessionHandle } from '../types.ts'
 import { allEvents, type SessionSource } from './events.ts'
 import { pagesOf } from './past.ts'
-import { liveState } from './state.ts'
+import { askState } from './state.ts'
 import { unlessAway } from './unless-away.ts'
 
 /** A reader holds at most this much that is not stored. */
@@ -73,7 +73,7 @@ async function held(events: AsyncIterable<SessionEvent>, upTo = Number.MAX_SAFE_
 
 /** The workflow answers with its state in little more time than it needs to say that there are no further events. */
 async function stateAndTail(source: SessionSource, store: Store, head: number): Promise<Pick<StoredPast, 'state' | 'tail'> | undefined> {
-  const { state: live } = await liveState(source)
+  const { state: live } = await askState(source)
   const state = live ?? (await store.state(source.sessionId))
   if (!state || (live && lacksCalls(live))) return undefined
   if (state.seq === head) return { state, tail: [] }

@@ -1,4 +1,5 @@
-// Requests that need an answer from a session: updates of its workflow, which is reopened for them if it has closed.
+// Requests that need an answer from a session: updates of its workflow, which is reopened for them if it has closed; and what Temporal's own
+// view shows of a workflow that starts.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -10,6 +11,7 @@ import {
   WorkflowUpdateFailedError,
   type WorkflowUpdateHandle,
   WorkflowUpdateRPCTimeoutOrCancelledError,
+  type WorkflowStartOptions,
 } from '@temporalio/client'
 import { ApplicationFailure } from '@temporalio/common'
 import { onTemporal } from '../../connect/deadline.ts'
@@ -17,9 +19,12 @@ import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
 import { refusalIn, type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol/protocol.ts'
 import { RequestRefusedError, SessionNotFoundError, SessionUnavailableError } from '../errors.ts'
 import { type HoldUps, watchHoldUps } from './hold-ups.ts'
-import { type StartLabels, startShown } from './temporal-view.ts'
-import type { StartIndexed } from '../../connect/search-attributes.ts'
+import { type StartIndexed, searchAttributesOf } from '../../connect/search-attributes.ts'
 import { defined } from '../../session/defined.ts'
+import { jsonBytes } from '../../session/json.ts'
+import { takeTurns, type Turns } from '../../waiting/in-turn.ts'
+import { labelOf } from '../../session/watching/label.ts'
+import type { Priority } from '../types.ts'
 
 const FAILED_PRECONDITION = 9
 const NOT_READY_MS = 30_000
@@ -182,4 +187,41 @@ export async function refusable<R>(sessionId: string, update: () => Promise<R>):
 /** The server accepts no updates if the workflow's newest tasks were lost, as happens when a worker is killed. */
 function isNotReady(error: unknown): boolean {
   return isGrpcServiceError(error) ? error.code === FAILED_PRECONDITION : error instanceof ServiceError && isNotReady(error.cause)
+}
+
+/** The server allows ten requests in flight to a session: ten of this size fit. */
+const LARGE_BYTES = 250_000
+
+const turnsOf = new WeakMap<Client, Turns>()
+
+/**
+ * Makes the request at once or, if it is large, after this process's earlier large requests to the session have ended. A workflow task
+ * answers all requests that have arrived in one message, which includes them, and the server accepts at most 4 MB.
+ */
+export async function inTurn<R>(client: Client, sessionId: string, request: unknown, make: () => Promise<R>): Promise<R> {
+  if (jsonBytes(request) <= LARGE_BYTES) return make()
+  const inTheirTurn = turnsOf.get(client) ?? takeTurns()
+  turnsOf.set(client, inTheirTurn)
+  return inTheirTurn(sessionId, make)
+}
+
+/** What is known of a session when its workflow starts. */
+export interface StartLabels {
+  agent?: string
+  tags?: readonly string[]
+  priority?: Priority
+}
+
+/** The options of a start. */
+export type StartView = Pick<WorkflowStartOptions, 'staticSummary' | 'priority' | 'typedSearchAttributes'>
+
+/** Starts a workflow with the summary, the priority, and the search attributes that the namespace has. */
+export function startShown<T>(
+  indexed: StartIndexed,
+  { agent, tags, priority }: StartLabels,
+  start: (view: StartView) => Promise<T>,
+): Promise<T> {
+  // The summary passes the data converter and its codecs, like the arguments; search attributes do not.
+  const view = defined({ staticSummary: labelOf(agent, tags) || undefined, priority })
+  return indexed(searchAttributesOf(defined({ agent, tags })), (typed) => start({ ...view, ...typed }))
 }

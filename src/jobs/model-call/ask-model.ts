@@ -1,32 +1,24 @@
-// Asks the agent's model, or a fallback for it, and decides what follows a failure: another attempt, the next model, or the end of the run.
-import type { NoAnswer } from '../../calls/activities.ts'
-import type { Fallback } from '../../session/attempts.ts'
+// Asks the agent's model, or a fallback for it.
+import type { Fallback, AttemptSoFar } from '../../session/attempts.ts'
 import type { Agent } from '../../agent/agent.ts'
-import { isModelError } from '../../agent/errors.ts'
 import type { Model, ModelRequest, ModelResponse } from '../../agent/model.ts'
 import { toolsRunBy } from '../../agent/provider-tool.ts'
-import { nextDelayMs } from '../../agent/retry.ts'
 import type { AgentContext } from '../../agent/tool.ts'
 import type { AssistantBlock } from '../../session/content.ts'
 import { defined } from '../../session/defined.ts'
-import { PawlError } from '../../session/errors.ts'
 import { isEmptyDelta, type ModelDelta, soundDelta } from '../../session/watching/deltas.ts'
 import type { Cost } from '../../session/spending/spend.ts'
 import type { FailedAttempt } from '../../session/call-facts.ts'
 import { copyOf, type JsonObject } from '../../session/json.ts'
-import { cutText } from '../../session/protocol/texts.ts'
 import { ownContext } from '../agent-context.ts'
 import { failedAttempt } from '../attempt.ts'
 import { checkResponse, modelName } from './check-response.ts'
 import { type BudgetedCall, type CallBudget, NotAfforded, reserveFor } from './call-budget.ts'
-import type { AttemptSoFar, ModelAnswer, TimedRequest } from '../../calls/jobs.ts'
+import type { ModelAnswer, TimedRequest } from '../../calls/jobs.ts'
 import { AttemptLost } from '../../calls/errors.ts'
 import type { GateSlot } from '../../calls/reads.ts'
-import type { StoredAnswer } from './provider-blocks.ts'
+import { type StoredAnswer, readableBy, withProvider } from './provider-blocks.ts'
 import { gateOf, noteRefusal, type RateGate, waitAtGate } from './rate-gate.ts'
-import { isOutage } from './outages.ts'
-import { readableBy, withProvider } from './thinking.ts'
-import { unexpectedDigest } from './unexpected.ts'
 import { unlessAborted } from '../../waiting/unless-aborted.ts'
 
 /** The model failed, or the function that chooses it did. Another model may answer the same request. */
@@ -41,7 +33,7 @@ export class ModelFailure extends Error {
 }
 
 /** The provider accepts no calls of this account now. */
-class GateDelay extends Error {
+export class GateDelay extends Error {
   readonly account: string
   readonly slot: GateSlot
 
@@ -204,78 +196,4 @@ async function modelOf({ model, fallback }: AsksModel, to: Fallback | undefined,
   // Loaded on demand: the SDK behind it takes a tenth of a second to load.
   const { modelOf: named } = await import('../../models/anthropic.ts')
   return named(chosen)
-}
-
-/** What `afterFailure` needs to know besides the error. */
-export interface FailureContext {
-  agent: Pick<Agent, 'retry' | 'fallback'>
-  /** The cost of the attempt, under a budget. */
-  spent: Cost | undefined
-  worker: string
-  /** The attempt; its failure is added to `failed`. */
-  attempt: AttemptSoFar
-  timeLeft(): number
-}
-
-/** Decides what follows the failure of an attempt. */
-export function afterFailure({ agent, worker, attempt, timeLeft, spent }: FailureContext, thrown: unknown): NoAnswer {
-  // If the deadline comes first, the run ends then.
-  if (thrown instanceof GateDelay) {
-    const { account, slot } = thrown
-    return { kind: 'gated', afterMs: Math.max(0, Math.min(slot.afterMs, timeLeft())), account, slotMs: slot.slotMs }
-  }
-  if (thrown instanceof NotAfforded)
-    return {
-      kind: 'failed',
-      code: thrown.code,
-      reason: thrown.message,
-      ...(thrown.isAssumed && { assumed: true }),
-      ...defined({ raise: thrown.raise }),
-    }
-  const { cause: error, call = {} } = thrown instanceof ModelFailure ? thrown : { cause: thrown }
-  const told = isModelError(error) ? error : undefined
-  // If an answer lacks the calls that it announces, a second request may return them. pawl asks once more.
-  const isTold = (told !== undefined || error instanceof PawlError) && told?.code !== 'calls_missing'
-  const unexpected = isTold || isOutage(error) ? undefined : unexpectedDigest(error)
-  const failed = failedAttempt(attempt.number, error, { retryable: false, worker, ...call, ...defined({ spent, unexpected }) })
-  // The same unexpected error twice in a row is a fault in the code, which no outside event will fix.
-  const isFault = unexpected !== undefined && unexpected === attempt.unexpected
-  const retryable = told?.retryable !== false && !isFault
-  const record = (followedBy?: { afterMs: number }): void => {
-    attempt.failed.push(followedBy ? { ...failed, retryable: true, nextDelayMs: followedBy.afterMs } : failed)
-  }
-  const failure = reported(failed, told !== undefined)
-  const retry = attempt.failures + 1
-  if (retryable && retry <= agent.retry.maxRetries) {
-    const afterMs = nextDelayMs(agent.retry, retry, told?.retryAfterMs)
-    record({ afterMs })
-    // If the deadline comes first, the run ends then.
-    return { kind: 'again', afterMs: Math.max(0, Math.min(afterMs, timeLeft())) }
-  }
-  const mayFallBack = thrown instanceof ModelFailure && (told?.fallback ?? (retryable || isFault))
-  if (mayFallBack && (attempt.fallback?.at ?? 0) < agent.fallback.length) {
-    record({ afterMs: 0 })
-    return { kind: 'again', afterMs: 0, fallback: nextModel(attempt.fallback, retryable ? failure : undefined) }
-  }
-  record()
-  if (isFault) failure.reason = `The same unexpected error twice in a row: ${failure.reason}`
-  const earlier = retryable ? undefined : attempt.fallback?.transient
-  if (earlier)
-    return { kind: 'failed', ...earlier, reason: `${earlier.reason} The fallback failed, too: ${failure.reason}`, transient: true }
-  return { kind: 'failed', ...failure, ...(retryable && { transient: true }), ...defined({ unexpected }) }
-}
-
-type ReportedFailure = { code: string; reason: string }
-/** The reason for the earlier failure is part of every later attempt's input. */
-const MAX_EARLIER_BYTES = 1_000
-
-/** The code of an error counts only if the model's adapter reported it as a model error. */
-function reported({ code, message }: FailedAttempt, isFromModel: boolean): ReportedFailure {
-  return { code: (isFromModel ? code : undefined) ?? 'model_call_failed', reason: message }
-}
-
-/** If several models fail for transient reasons, the run reports the first failure. */
-function nextModel(from: Fallback | undefined, transient: ReportedFailure | undefined): Fallback {
-  const first = transient && { ...transient, reason: cutText(transient.reason, MAX_EARLIER_BYTES) }
-  return { at: (from?.at ?? 0) + 1, ...defined({ transient: from?.transient ?? first }) }
 }

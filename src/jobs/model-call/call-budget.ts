@@ -63,7 +63,7 @@ export class NotAfforded extends PawlError {
 
 /** `max_tokens` for a Model that does not declare its maximum: no current model refuses this as too large. */
 const DEFAULT_MAX_TOKENS = 8_192
-/** Tokens that an answer needs beside a thinking budget. */
+/** Tokens that an answer needs in addition to a thinking budget. */
 const MIN_ANSWER_TOKENS = 1_024
 /** Tokens that providers add to a request with tools. */
 const TOOLS_TOKENS = 512

@@ -14,15 +14,15 @@ import { newestRepeats } from '../../session/transcript/repeats.ts'
 import { messagesFor, systemTextsOf } from '../../session/transcript/model-messages.ts'
 import { type Transcript, withAnswers } from '../../session/transcript/transcript.ts'
 import { agentContext } from '../agent-context.ts'
-import { afterFailure, askModel, spentWith } from './ask-model.ts'
+import { askModel, spentWith } from './ask-model.ts'
+import { afterFailure } from './after-failure.ts'
 import { callBudget, continuing, costOfAnswer } from './call-budget.ts'
 import { cutCall, MAX_ANSWER_BYTES } from './check-response.ts'
 import { contextProblem } from '../context-check.ts'
 import type { ModelAnswer } from '../../calls/jobs.ts'
-import { type CallDeadline, signalUntil } from './deadline.ts'
+import { type CallDeadline, signalUntil, deadlineExceeded, modelStep } from './model-step.ts'
 import { AttemptLost } from '../../calls/errors.ts'
 import { isFinal, runHooksBefore, runHooksOfCall, runHooksOfFinal } from './hooks.ts'
-import { deadlineExceeded, modelStep } from './model-step.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { type Prompt, renderPrompt, withActiveTools, withVolatile } from './prompt.ts'
 import { hookRoom, type HookRunner } from '../run-hooks.ts'
@@ -30,8 +30,7 @@ import { pastOfCall, resolveCall } from '../tool-call/resolve.ts'
 import { storedAnswer } from './provider-blocks.ts'
 import { askWithoutRefused } from './refused-content.ts'
 import { CompactionDue, sizing } from './request-size.ts'
-import { mayRideWithEffect, rideWithEffect } from './riding-effect.ts'
-import { mayRide, rideReads, takesRides } from './riding-reads.ts'
+import { mayRideWithEffect, rideWithEffect, mayRide, rideReads, takesRides } from './riding.ts'
 import { outputMissing } from './run-output.ts'
 import type { FoldedSession } from '../session-views.ts'
 import { withToolsNow } from '../tools-now.ts'
@@ -106,17 +105,18 @@ async function answer(needs: JobNeeds, declared: Agent, input: ModelCall, job: J
     const calls = requested.map(({ resolution }) => resolution)
     const outputProblem = agent.output && isFinal(answered) ? outputMissing(answered.stopReason) : undefined
     const ofAnswer = outputProblem === undefined ? [...runs, ...(await runHooksOfFinal(runner, answered, calls, turn))] : runs
+    const host = { agent: active, job, input, view }
     const mayTake = takesRides(job, input)
     const rides = mayTake && mayRide(active, calls, needs, job.heldBack)
     const [call] = requested
     if (mayTake && call && input.ridesEffects && mayRideWithEffect({ agent: active, calls, state }, needs, job.heldBack))
-      input.rideLast((answered) => rideWithEffect(needs, call, { agent: active, job, input, view }, answered))
+      input.rideLast((answered) => rideWithEffect(needs, call, host, answered))
     return {
       kind: 'completed',
       attempt: job.attempt.number,
       ...answered,
       calls,
-      ...(rides && { rides: await rideReads(needs, requested, { agent: active, job, input, view, room: roomBeside(answered) }) }),
+      ...(rides && { rides: await rideReads(needs, requested, host, roomBeside(answered)) }),
       ...(ofAnswer.length > 0 && { hooksOfAnswer: ofAnswer }),
       ...defined({ outputProblem }),
       ...(isEmpty(state.current?.metadata) && !isEmpty(metadata) && { metadata }),

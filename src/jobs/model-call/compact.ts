@@ -15,12 +15,12 @@ import { hasBudget } from '../../session/spending/spend.ts'
 import { cutText } from '../../session/protocol/texts.ts'
 import type { Transcript } from '../../session/transcript/transcript.ts'
 import { agentContext } from '../agent-context.ts'
-import { afterFailure, askModel, type AsksModel, ModelFailure, spentWith } from './ask-model.ts'
+import { askModel, type AsksModel, ModelFailure, spentWith } from './ask-model.ts'
+import { afterFailure } from './after-failure.ts'
 import { failedAttempt } from '../attempt.ts'
 import { callBudget, costOfAnswer, listRates } from './call-budget.ts'
 import { checkResponse } from './check-response.ts'
-import { signalUntil } from './deadline.ts'
-import { deadlineExceeded, modelStep, type ModelStep } from './model-step.ts'
+import { signalUntil, deadlineExceeded, modelStep, type ModelStep } from './model-step.ts'
 import { AttemptLost } from '../../calls/errors.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { isOverflow, windowOf } from './request-size.ts'
@@ -146,24 +146,35 @@ async function summaryOf(
   to: number,
   previous: string | undefined,
   halved: number,
-  { agent, view, asks, compaction, job, ctx, signal, needs: { gates }, tooLarge }: Summariser,
+  summariser: Summariser,
 ): Promise<WrittenSummary> {
+  const { agent, compaction, job, ctx, signal, tooLarge } = summariser
   const maxTokens = summaryTokens(tooLarge.window)
-  const isBudgeted = hasBudget(agent.limits) || hasBudget(agent.sessionLimits)
   const roomIn = (window: number): number => {
     const room = window * PIECE_SHARE * bytesPerToken(tooLarge) - bytesOfText(previous ?? '')
     return Math.max(BYTES_PER_TOKEN * maxTokens, room) / 2 ** halved
   }
-  const from = sentFrom(transcript)
   const { summarise } = compaction
-  if (summarise) {
-    const end = pieceEnd(transcript, to, roomIn(tooLarge.window))
-    // Copied, because the messages are part of the session's cached past.
-    const messages = copyOf(messagesBetween(transcript, from, end))
-    job.link.asking()
-    const given: unknown = await unlessAborted(signal, Promise.resolve(summarise({ messages, previous, maxTokens, ctx, signal })))
-    return { to: end, ...ownSummary(given, isBudgeted) }
-  }
+  if (!summarise) return modelSummary(transcript, to, previous, roomIn, summariser)
+  const end = pieceEnd(transcript, to, roomIn(tooLarge.window))
+  // Copied, because the messages are part of the session's cached past.
+  const messages = copyOf(messagesBetween(transcript, sentFrom(transcript), end))
+  job.link.asking()
+  const given: unknown = await unlessAborted(signal, Promise.resolve(summarise({ messages, previous, maxTokens, ctx, signal })))
+  return { to: end, ...ownSummary(given, isBudgeted(agent)) }
+}
+
+const isBudgeted = (agent: Agent): boolean => hasBudget(agent.limits) || hasBudget(agent.sessionLimits)
+
+/** The summary that a model writes. `roomIn`: bytes of messages that a request to a model with such a window may have. */
+async function modelSummary(
+  transcript: Transcript,
+  to: number,
+  previous: string | undefined,
+  roomIn: (window: number) => number,
+  { agent, view, asks, job, ctx, signal, needs: { gates }, tooLarge }: Summariser,
+): Promise<WrittenSummary> {
+  const from = sentFrom(transcript)
   let end = to
   const request: ModelRequest = {
     purpose: 'compaction',
@@ -191,14 +202,14 @@ async function summaryOf(
     check(model) {
       const room = roomIn(windowOf(model) ?? tooLarge.window)
       end = pieceEnd(transcript, to, room)
-      request.system = summaryInstruction(maxTokens)
+      request.system = summaryInstruction(summaryTokens(tooLarge.window))
       request.messages = [{ role: 'user', content: summaryRequest(messagesBetween(transcript, from, end), previous, room) }]
     },
   })
   const text = textOf(answer.content).trim()
   const { model, provider, usage, price, spent } = answer
   if (text === '' || answer.stopReason === 'refusal') {
-    const cost = isBudgeted ? costOfAnswer(answer) : undefined
+    const cost = isBudgeted(agent) ? costOfAnswer(answer) : undefined
     throw new ModelFailure(noSummary(answer.stopReason), { model, ...defined({ provider, spent: cost }) })
   }
   return { to: end, text, model, usage, ...defined({ provider, price, spent }) }
@@ -209,7 +220,7 @@ function noSummary(stopReason: string): ModelError {
 }
 
 /** The checked return value of a user's `summarise` function. @throws ModelError `invalid_summary`. */
-function ownSummary(given: unknown, isBudgeted: boolean): Omit<WrittenSummary, 'to'> {
+function ownSummary(given: unknown, hasOwnBudget: boolean): Omit<WrittenSummary, 'to'> {
   const text = typeof given === 'string' ? given : (given as Partial<Summary> | null | undefined)?.text
   if (typeof text !== 'string' || text.trim() === '') {
     throw new ModelError('invalid_summary', 'compaction.summarise returned no text. Return the summary as a string.', { retryable: false })
@@ -219,6 +230,6 @@ function ownSummary(given: unknown, isBudgeted: boolean): Omit<WrittenSummary, '
   const response = { content: [], stopReason: 'end_turn' as const, usage: usage as Summary['usage'], model }
   const checked = checkResponse(response, { name: model })
   // A budget counts only recorded prices.
-  const price = isBudgeted ? listRates(checked.model, checked.usage) : undefined
+  const price = hasOwnBudget ? listRates(checked.model, checked.usage) : undefined
   return { text: text.trim(), model: checked.model, usage: checked.usage, ...defined({ price }) }
 }

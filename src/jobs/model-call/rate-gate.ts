@@ -11,7 +11,7 @@ export interface RateGate {
   /** Whether calls to this account must ask for a slot. */
   isShut(key: string): boolean
   /** When the call may be made. A call that asks again keeps its slot. */
-  placeOf(key: string, call: string): Promise<GateSlot>
+  slotFor(key: string, call: string): Promise<GateSlot>
   /**
    * Reports that the provider has refused a call and accepts none for `forMs` milliseconds. `isHeader`: the provider's own header says so.
    */
@@ -42,7 +42,7 @@ export async function waitAtGate(
   let wasShut = false
   while (gates.isShut(key)) {
     wasShut = true
-    const { afterMs, slotMs } = await gates.placeOf(key, call)
+    const { afterMs, slotMs } = await gates.slotFor(key, call)
     if (afterMs <= 0) break
     if (afterMs > WAITS_HERE_MS) return { afterMs, slotMs, wasShut }
     await sleep(afterMs, undefined, { signal })

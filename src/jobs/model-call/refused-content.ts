@@ -7,7 +7,8 @@ import { sentIndexes } from '../../session/transcript/model-messages.ts'
 import { contentIn, isSameContent } from '../../session/transcript/replaced.ts'
 import type { Transcript } from '../../session/transcript/transcript.ts'
 import { failedAttempt } from '../attempt.ts'
-import type { AttemptSoFar, ModelAnswer } from '../../calls/jobs.ts'
+import type { ModelAnswer } from '../../calls/jobs.ts'
+import type { AttemptSoFar } from '../../session/attempts.ts'
 import { ModelFailure } from './ask-model.ts'
 
 /** Maximum number of requests without some of the content. */

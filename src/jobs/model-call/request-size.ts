@@ -9,7 +9,7 @@ import { bytesBesides, bytesOfRequest, chooseCut, isDue, mayForce, requestTokens
 import type { Transcript } from '../../session/transcript/transcript.ts'
 import { ModelFailure } from './ask-model.ts'
 import { failedAttempt } from '../attempt.ts'
-import type { AttemptSoFar } from '../../calls/jobs.ts'
+import type { AttemptSoFar } from '../../session/attempts.ts'
 
 /** The conversation must be compacted before the model is asked again. */
 export class CompactionDue extends Error {

@@ -5,19 +5,17 @@ import { nextDelayMs } from '../../agent/retry.ts'
 import type { Tool, ToolContext } from '../../agent/tool.ts'
 import { withFields } from '../../log/logger.ts'
 import { callIdOf } from '../../session/ids.ts'
-import type { Effect } from '../../session/call-facts.ts'
-import { OVERDUE_GRACE_MS } from '../../session/overdue.ts'
-import { agentContext } from '../agent-context.ts'
-import { failedAttempt, type Notes, notesOf } from '../attempt.ts'
+import { type Effect, OVERDUE_GRACE_MS } from '../../session/call-facts.ts'
+import { agentContext, type JobWithSlices, slicesIfReadable } from '../agent-context.ts'
+import { failedAttempt, type BodyReports, startReports } from '../attempt.ts'
 import { ABANDON_AFTER_MS, runBody, TimedOut } from './body.ts'
 import { InvalidResult, notServed } from '../../calls/errors.ts'
-import { type JobLink, lostIn } from '../../calls/jobs.ts'
+import type { JobLink } from '../../calls/jobs.ts'
+import { lostIn } from '../../session/attempts.ts'
 import type { Job, JobNeeds } from '../needs.ts'
-import { outputProblem, withMismatchNote } from './output.ts'
-import { inputForModel, recordResult, type ResultStorage } from './record.ts'
+import { outputProblem, inputForModel, recordResult, type ResultStorage } from './record.ts'
 import { askLimits } from './limits.ts'
 import { parseInput, pastOfCall, resolveCall } from './resolve.ts'
-import { type JobWithSlices, slicesIfReadable } from '../slices.ts'
 import { toolForCall, withToolsNow } from '../tools-now.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -77,12 +75,12 @@ export async function makeAttempt(
   early?: Promise<ExecuteToolResult>,
 ): Promise<{ result: ExecuteToolResult; ms: number }> {
   const failed = [...job.attempt.failed]
-  const notes = notesOf(job.attempt, job.link)
+  const reports = startReports(job.attempt, job.link)
   const since = performance.now()
-  const body = execute(needs, tool, input, { ...job, attempt: { ...job.attempt, failed } }, notes)
+  const body = execute(needs, tool, input, { ...job, attempt: { ...job.attempt, failed } }, reports)
   const result = await (early ? Promise.race([body, early]) : body)
   const ms = Math.round(performance.now() - since)
-  return { result: { ...(failed.length > 0 && { failed: [...failed] }), ...result, ...notes.said() }, ms }
+  return { result: { ...(failed.length > 0 && { failed: [...failed] }), ...result, ...reports.all() }, ms }
 }
 
 /** The call's id, derived from the position of its request. */
@@ -114,7 +112,13 @@ async function otherResolution(
   return { resolution: await resolveCall(agent, call, { ...pastOfCall(past, sessionId, needs.earlierKeys), ctx }) }
 }
 
-async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job: JobWithSlices, notes: Notes): Promise<ExecuteToolResult> {
+async function execute(
+  needs: JobNeeds,
+  tool: Tool,
+  input: ExecuteToolInput,
+  job: JobWithSlices,
+  reports: BodyReports,
+): Promise<ExecuteToolResult> {
   const { number } = job.attempt
   const parsed = await parseInput(tool, input.input)
   if ('problem' in parsed) return { kind: 'failed', attempt: number, code: 'invalid_arguments', message: parsed.problem }
@@ -133,7 +137,7 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   const ownInput = inputForModel(tool, parsed.input)
   let value: unknown
   // The body gets one context, and the functions that describe the result get another.
-  const context = (signal: AbortSignal): ToolContext => toolContext(needs, input, job, signal, notes)
+  const context = (signal: AbortSignal): ToolContext => toolContext(needs, input, job, signal, reports)
   try {
     const bounds = { timeoutMs: tool.timeoutMs, stop: job.link.signal, ...abandonment(needs, effect) }
     const body = runBody(bounds, async (signal) => {
@@ -147,8 +151,7 @@ async function execute(needs: JobNeeds, tool: Tool, input: ExecuteToolInput, job
   const problem = await outputProblem(tool, value)
   if (problem !== undefined && effect === 'read') return notFitting(needs, job.attempt, problem)
   const storage = storageFor(needs, job, startedAt, tool.timeoutMs)
-  const annotated = problem === undefined ? tool : withMismatchNote(tool, problem)
-  const recorded = await recordResult({ tool: annotated, input: ownInput, result: value }, context(job.link.signal), storage)
+  const recorded = await recordResult({ tool, input: ownInput, result: value, problem }, context(job.link.signal), storage)
   return { kind: 'completed', attempt: number, startedAt, worker: needs.worker, ...recorded }
 }
 
@@ -206,7 +209,7 @@ function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link
 }
 
 /** For contexts that execute nothing, such as a check or `verify`: these functions report nothing. */
-export const NO_NOTES = {
+export const NO_REPORTS = {
   progress: () => undefined,
   lastProgress: undefined,
   milestone: () => undefined,
@@ -220,7 +223,7 @@ export function toolContext(
   input: ToolCallInput,
   { sessionId, attempt, link, slices }: JobWithSlices,
   signal: AbortSignal,
-  { progress, lastProgress, milestone, emit, spend }: Pick<Notes, 'progress' | 'lastProgress' | 'milestone' | 'emit' | 'spend'>,
+  { progress, lastProgress, milestone, emit, spend }: Omit<BodyReports, 'all'>,
 ): ToolContext {
   const ctx = agentContext(needs, sessionId, input, slices)
   const callId = callIdOfInput(input)

@@ -1,17 +1,15 @@
 // The jobs `resolveTool` and `checkAnswer`, for calls that a person approves or a client answers.
 import type { CheckAnswerInput, CheckAnswerResult, ResolveToolInput, ResolveToolResult } from '../../calls/activities.ts'
 import type { Tool } from '../../agent/tool.ts'
-import { agentContext } from '../agent-context.ts'
+import { agentContext, readSlices } from '../agent-context.ts'
 import { StaleWatermark } from '../../calls/errors.ts'
-import { NO_NOTES, toolContext } from './execute-tool.ts'
+import { NO_REPORTS, toolContext } from './execute-tool.ts'
 import { runHooksOfCall } from '../model-call/hooks.ts'
 import { activeToolsNow, withActiveTools } from '../model-call/prompt.ts'
 import type { Job, JobNeeds } from '../needs.ts'
-import { outputProblem } from './output.ts'
-import { recordResult } from './record.ts'
+import { outputProblem, recordResult } from './record.ts'
 import { hasTool, parseInput, pastOfCall, resolveCall } from './resolve.ts'
 import { hookRoom } from '../run-hooks.ts'
-import { readSlices } from '../slices.ts'
 import { toolNow, withToolsNow } from '../tools-now.ts'
 import { defined } from '../../session/defined.ts'
 
@@ -63,7 +61,7 @@ export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerI
   if (message !== undefined) return { kind: 'does_not_fit', message }
   if (input.shapeOnly) return { kind: 'fits' }
   const { signal } = job.link
-  const ctx = toolContext(needs, input, { ...job, slices: await readSlices(needs, job, input) }, signal, NO_NOTES)
+  const ctx = toolContext(needs, input, { ...job, slices: await readSlices(needs, job, input) }, signal, NO_REPORTS)
   const call = { tool, input: tool.toModel && (await argumentsOf(needs, job, input, { tool, callId: ctx.callId })), result: input.result }
   const storage = { values: needs.values, executionId: job.executionId, waitMs: STORE_WAIT_MS, signal }
   return { kind: 'fits', ...(await recordResult(call, ctx, storage)) }

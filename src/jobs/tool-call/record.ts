@@ -1,4 +1,5 @@
-// The record of a tool's result: the value, what the model sees instead, and the effect's id in the external system.
+// The record of a tool's result: whether it matches the tool's `output` schema, the value, what the model sees instead, and the effect's id
+// in the external system.
 import { sha256Hex } from '../../agent/canonical.ts'
 import type { Tool, ToolContext } from '../../agent/tool.ts'
 import type { RecordedResult } from '../../calls/activities.ts'
@@ -12,6 +13,7 @@ import { plainJson } from '../json.ts'
 import type { LargeValues } from '../large-values.ts'
 import { defined } from '../../session/defined.ts'
 import { beginningOf } from '../../session/beginning.ts'
+import { check } from '../../agent/schema.ts'
 
 /** A result in history must fit into an activity's result; the server's limit is 2 MB. */
 const MAX_INLINE_BYTES = 1_000_000
@@ -40,19 +42,17 @@ export function inputForModel({ toModel }: Tool, input: unknown): unknown {
   }
 }
 
-interface CompletedCall {
-  tool: Tool
-  /** The arguments for `toModel`. */
-  input: unknown
-  result: unknown
-}
-
-/** Makes the record. Never throws: the effect has happened, whatever its result looks like. */
+/**
+ * Makes the record of a call's result. `input`: the arguments for `toModel`. `problem`: how the result fails to match the tool's `output`
+ * schema. Never throws: the effect has happened, whatever its result looks like.
+ */
 export async function recordResult(
-  { tool, input, result }: CompletedCall,
+  call: { tool: Tool; input: unknown; result: unknown; problem?: string | undefined },
   ctx: ToolContext,
   storage: ResultStorage,
 ): Promise<RecordedResult> {
+  const { input, result, problem } = call
+  const tool = problem === undefined ? call.tool : withMismatchNote(call.tool, problem)
   const plain = plainOf(result)
   // Each function gets its own copy. A result without a JSON form may be circular.
   const own = (): unknown => ('value' in plain ? copyOf(result) : result)
@@ -126,4 +126,41 @@ function noteOf(value: Json, content: ResultContent | undefined, bytes: number):
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   const about = `Its result has ${bytes} bytes, more than could be recorded (sha256 ${sha256Hex(text)})`
   return `The call completed. ${about}; it begins:\n${beginningOf(textFor(content ?? value), PREVIEW_CHARS)}`
+}
+
+/** An async refinement of the schema must not delay a finished call for longer than this. */
+const CHECK_MS = 3_000
+const MAX_PROBLEM = 4_000
+
+/** What is wrong with a result, for the model; undefined if it matches or the tool has no `output`. Does not change the result. */
+export async function outputProblem({ output }: Tool, result: unknown): Promise<string | undefined> {
+  if (!output) return undefined
+  try {
+    const checked = await inTimeOrThrow(check(output, result), CHECK_MS)
+    return 'problem' in checked ? beginningOf(checked.problem, MAX_PROBLEM) : undefined
+  } catch (error) {
+    return beginningOf(`It could not be checked: ${error instanceof Error ? error.message : String(error)}`, MAX_PROBLEM)
+  }
+}
+
+/** The tool with a `toModel` that also tells the model that the effect completed and how its result fails to match. */
+function withMismatchNote(tool: Tool, problem: string): Tool {
+  const note = `The call completed, but its result does not match the tool's output schema. ${problem}`
+  return {
+    ...tool,
+    async toModel(result, ctx, input) {
+      const shown = await shownOf(tool, result, ctx, input)
+      if (shown === undefined) return note
+      return typeof shown === 'string' ? `${note}\nThe result:\n${shown}` : [{ type: 'text', text: note }, ...shown]
+    },
+  }
+}
+
+/** What the model would see of the result. The tool's `toModel` expects results that match the schema. */
+async function shownOf({ toModel }: Tool, result: unknown, ctx: ToolContext, input: unknown): Promise<ResultContent | undefined> {
+  try {
+    return resultText(plainJson(toModel ? await toModel(result, ctx, input) : result))
+  } catch {
+    return undefined
+  }
 }

@@ -46,14 +46,17 @@ export interface HookVerdict {
   ask?: string
 }
 
-/** What a session has done before a call. */
-export interface PastOfCall {
+/** What a call's resolution needs besides the agent and the call. */
+export interface ResolutionInputs {
   /** By key: the call that completed with this key. */
   completed?: ReadonlyMap<string, string>
   /** The unknown calls that the session's state has no room for; the workflow knows the others. */
   lost?: ReadonlyMap<string, CallIntent>
   /** Finds keys of a part of the session that was pruned; absent if nothing was pruned. */
   earlier?: ((key: string) => ReturnType<EarlierKeys>) | undefined
+  /** The context for the tool's `approval`. */
+  ctx: AgentContext
+  verdict?: HookVerdict
 }
 
 /** What the session has done, as a call's resolution needs it. */
@@ -61,18 +64,12 @@ export function pastOfCall(
   { state, transcript }: Pick<FoldedSession, 'state' | 'transcript'>,
   sessionId: string,
   earlierKeys: EarlierKeys,
-): PastOfCall {
+): Omit<ResolutionInputs, 'ctx' | 'verdict'> {
   return {
     completed: transcript.keys,
     lost: new Map([...transcript.lost.unknown].filter(([callId]) => !Object.hasOwn(state.unknown, callId))),
     earlier: state.origin && ((key) => earlierKeys(sessionId, key)),
   }
-}
-
-export interface ResolutionInputs extends PastOfCall {
-  /** The context for the tool's `approval`. */
-  ctx: AgentContext
-  verdict?: HookVerdict
 }
 
 /** Whether the agent serves calls of a tool with that name: it is the agent's own, or one of pawl's that the agent uses. */
@@ -82,7 +79,7 @@ export function hasTool(agent: Agent, name: string): boolean {
 
 /** Resolves a call: decides its effect, key, timeouts and approval, or why it cannot run. */
 export async function resolveCall(agent: Agent, call: RequestedCall, options: ResolutionInputs): Promise<Resolution> {
-  const { completed, lost, ctx, verdict = {} } = options
+  const { ctx, verdict = {} } = options
   const { index, input: rawInput } = call
   const tool = agent.tools.get(call.tool)
   const inputDigest = inputDigestOf(call.tool, rawInput)
@@ -93,24 +90,35 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
     const ofOutput = builtIn === 'output' && !denied.invalid ? await outputOf(agent, call, verdict) : {}
     return { ...NOT_RUN, index, tool: call.tool, inputDigest, ...own, ...denied, ...ofOutput, builtIn }
   }
-  if (!tool) {
-    const named = cutText(call.tool, TEXT_BYTES.name)
-    const why = whyUnknown(agent, call.tool)
-    const has = [...agent.tools.keys(), ...builtInNames(agent)].join(', ') || 'none'
-    return {
-      ...NOT_RUN,
-      index,
-      tool: named,
-      inputDigest,
-      invalid: { code: 'unknown_tool', message: cutText(why ?? `There is no tool "${named}". The tools are: ${has}.`, MAX_TEXT_BYTES) },
-    }
-  }
-  const known = {
-    index,
-    tool: tool.name,
-    effect: tool.effect,
-    inputDigest,
-    ...own,
+  if (!tool) return { ...NOT_RUN, index, inputDigest, ...unknownTool(agent, call.tool) }
+  const known = { index, tool: tool.name, effect: tool.effect, inputDigest, ...own, ...termsOf(tool) }
+  if (call.isCut) return { ...known, invalid: { code: 'cut_off', message: CUT } }
+  const callCtx = { ...ctx, callId: callIdOf(call.run, call.turn, index, call.generation) }
+  const parsed = await parseInput(tool, rawInput)
+  if ('thrown' in parsed) logThrown(callCtx, tool, 'schema check', parsed.thrown)
+  if ('problem' in parsed) return { ...known, invalid: { code: 'invalid_arguments', message: cutText(parsed.problem, MAX_TEXT_BYTES) } }
+  if (denied.invalid) return { ...known, ...denied }
+  const keyed = keyOf(tool, call, parsed.input, callCtx)
+  if (keyed.invalid) return { ...known, invalid: keyed.invalid }
+  const { key } = keyed
+  const used = key === undefined ? {} : await usesOf({ key, inputDigest, ...own }, options)
+  if (used.invalid) return { ...known, invalid: used.invalid }
+  const approval = await approvalOf(tool, await untouched(tool, rawInput, parsed.input), callCtx, verdict.ask)
+  if (approval && 'deny' in approval) return { ...known, invalid: { code: 'denied', message: denialOf(approval.deny) } }
+  return { ...known, ...defined({ key, replayOf: used.replayOf }), ...(approval && { approval }) }
+}
+
+/** What a resolution records of a tool that the agent does not have. */
+function unknownTool(agent: Agent, name: string): Pick<Resolution, 'tool' | 'invalid'> {
+  const tool = cutText(name, TEXT_BYTES.name)
+  const has = [...agent.tools.keys(), ...builtInNames(agent)].join(', ') || 'none'
+  const message = whyUnknown(agent, name) ?? `There is no tool "${tool}". The tools are: ${has}.`
+  return { tool, invalid: { code: 'unknown_tool', message: cutText(message, MAX_TEXT_BYTES) } }
+}
+
+/** What the tool's declaration decides for all its calls. */
+function termsOf(tool: Tool) {
+  return {
     schemaDigest: tool.schemaDigest,
     timeoutMs: tool.timeoutMs,
     retry: { maxRetries: tool.retry.maxRetries, baseDelayMs: tool.retry.baseDelayMs },
@@ -121,38 +129,35 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
     ...(tool.effect === 'external' && { onUnknown: tool.onUnknown }),
     ...(tool.client && { client: tool.client }),
   }
-  if (call.isCut) return { ...known, invalid: { code: 'cut_off', message: CUT } }
-  const callCtx = { ...ctx, callId: callIdOf(call.run, call.turn, index, call.generation) }
-  const parsed = await parseInput(tool, rawInput)
-  if ('thrown' in parsed) logThrown(callCtx, tool, 'schema check', parsed.thrown)
-  if ('problem' in parsed) return { ...known, invalid: { code: 'invalid_arguments', message: cutText(parsed.problem, MAX_TEXT_BYTES) } }
-  if (denied.invalid) return { ...known, ...denied }
-  let key: string | undefined
+}
+
+/** The call's idempotency key, if its tool uses one, or why it cannot be computed. */
+function keyOf(tool: Tool, call: RequestedCall, input: unknown, ctx: ApprovalContext): Pick<Resolution, 'key' | 'invalid'> {
   try {
-    key = idempotencyKeyOf(tool, { ...call, rawInput, input: parsed.input })
+    const key = idempotencyKeyOf(tool, { ...call, rawInput: call.input, input })
     if (jsonBytes(key) > MAX_TEXT_BYTES)
       throw new InvalidKey(`The key has ${numberText(jsonBytes(key))} bytes of JSON, and the limit is ${numberText(MAX_TEXT_BYTES)}.`)
+    return defined({ key })
   } catch (error) {
-    const reason = whyNoKey(callCtx, tool, 'idempotency function', error)
-    return {
-      ...known,
-      invalid: {
-        code: 'invalid_idempotency_key',
-        message: cutText(`The call cannot be made: its idempotency key could not be computed. ${reason}`, MAX_TEXT_BYTES),
-      },
-    }
+    const reason = whyNoKey(ctx, tool, 'idempotency function', error)
+    const message = `The call cannot be made: its idempotency key could not be computed. ${reason}`
+    return { invalid: { code: 'invalid_idempotency_key', message: cutText(message, MAX_TEXT_BYTES) } }
   }
-  const replayOf = key === undefined ? undefined : completed?.get(key)
-  const before = key === undefined || replayOf !== undefined || !lost ? undefined : sameIntentIn(lost, { key, inputDigest, ...own })
-  if (before !== undefined) return { ...known, invalid: { code: 'outcome_unknown', message: unknownBefore(before) } }
-  const earlier = key === undefined || replayOf !== undefined ? undefined : await options.earlier?.(key)
-  if (earlier?.outcome === 'unknown') {
-    const message = unknownBefore(earlier.callId, ', and its record was pruned')
-    return { ...known, invalid: { code: 'outcome_unknown', message } }
-  }
-  const approval = await approvalOf(tool, await untouched(tool, rawInput, parsed.input), callCtx, verdict.ask)
-  if (approval && 'deny' in approval) return { ...known, invalid: { code: 'denied', message: denialOf(approval.deny) } }
-  return { ...known, ...defined({ key, replayOf: replayOf ?? earlier?.callId }), ...(approval && { approval }) }
+}
+
+/** The call that has already completed the effect, or why it is not known whether one has. */
+async function usesOf(
+  intent: CallIntent & { key: string },
+  { completed, lost, earlier }: Omit<ResolutionInputs, 'ctx' | 'verdict'>,
+): Promise<Pick<Resolution, 'replayOf' | 'invalid'>> {
+  const replayOf = completed?.get(intent.key)
+  if (replayOf !== undefined) return { replayOf }
+  const before = lost && sameIntentIn(lost, intent)
+  if (before !== undefined) return { invalid: { code: 'outcome_unknown', message: unknownBefore(before) } }
+  const pruned = await earlier?.(intent.key)
+  if (pruned?.outcome === 'unknown')
+    return { invalid: { code: 'outcome_unknown', message: unknownBefore(pruned.callId, ', and its record was pruned') } }
+  return defined({ replayOf: pruned?.callId })
 }
 
 /** Parses the tool's input again if its key function may have changed it, because what is approved must be what is executed. */

@@ -1,12 +1,11 @@
 // The job `verifyTool`: calls a tool's `verify` for a call whose outcome is unknown.
 import type { VerifyToolInput, VerifyToolResult } from '../../calls/activities.ts'
 import { ABANDON_AFTER_MS, runBody } from './body.ts'
-import { NO_NOTES, storageFor, toolContext } from './execute-tool.ts'
+import { NO_REPORTS, storageFor, toolContext } from './execute-tool.ts'
 import type { Job, JobNeeds } from '../needs.ts'
-import { outputProblem, withMismatchNote } from './output.ts'
-import { inputForModel, recordResult } from './record.ts'
+import { outputProblem, inputForModel, recordResult } from './record.ts'
 import { parseInput } from './resolve.ts'
-import { slicesIfReadable } from '../slices.ts'
+import { slicesIfReadable } from '../agent-context.ts'
 import { toolNow } from '../tools-now.ts'
 
 /** Rethrows what `verify` throws, so that Temporal retries. */
@@ -28,13 +27,12 @@ export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInp
   const bounds = { timeoutMs: tool.verifyTimeoutMs, stop: job.link.signal, abandonAfterMs: ABANDON_AFTER_MS }
   const { verdict, ctx } = await runBody(bounds, async (signal) => {
     job.link.entered(tool.verifyTimeoutMs)
-    const ctx = toolContext(needs, input, about, signal, NO_NOTES)
+    const ctx = toolContext(needs, input, about, signal, NO_REPORTS)
     return { verdict: await verify(parsed.input, ctx), ctx }
   })
   if (verdict?.happened === true) {
     const problem = await outputProblem(tool, verdict.result)
-    const annotated = problem === undefined ? tool : withMismatchNote(tool, problem)
-    const call = { tool: annotated, input: ownInput, result: verdict.result }
+    const call = { tool, input: ownInput, result: verdict.result, problem }
     return { kind: 'happened', ...(await recordResult(call, ctx, storageFor(needs, job, startedAt, tool.verifyTimeoutMs))) }
   }
   if (verdict?.happened === false) return { kind: 'not_happened' }

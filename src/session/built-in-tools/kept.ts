@@ -1,4 +1,4 @@
-// The plan and the memory of a session: two values that are kept beside the transcript. Each change makes a new version, and going back
+// The plan and the memory of a session: two values that are kept alongside the transcript. Each change makes a new version, and going back
 // restores an earlier one.
 import type { SessionEvent } from '../events.ts'
 import type { RestoredValues } from '../recovery/restored.ts'

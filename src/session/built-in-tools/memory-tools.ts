@@ -46,11 +46,11 @@ export function answerOnMemory(tool: string, input: Json, state: MemoryState | u
     const memory = state?.current ?? null
     const limit = limitOf(given.block, bounds.limits)
     const before = contentOf(memory, limit.block)
-    const { change, said } = tool === 'memory_replace' ? replace(limit.block, given, before) : append(limit.block, given, before)
+    const { change, result } = tool === 'memory_replace' ? replace(limit.block, given, before) : append(limit.block, given, before)
     const after = change ? remembered(memory, (state?.version ?? 0) + 1, change) : memory
     const chars = contentOf(after, limit.block).length
     if (change && after) checkSize({ memory, after, limit, chars, before: before.length, room: bounds.room })
-    return { value: { ...said, block: limit.block, chars, maxChars: limit.maxChars }, ...(change && { change }) }
+    return { value: { ...result, block: limit.block, chars, maxChars: limit.maxChars }, ...(change && { change }) }
   })
 }
 
@@ -58,10 +58,10 @@ type MemoryStatus = { status: 'success' } | { status: 'already_present' } | { st
 
 interface Step {
   change?: MemoryChange
-  said: MemoryStatus
+  result: MemoryStatus
 }
 
-const ALREADY: Step = { said: { status: 'already_present' } }
+const ALREADY: Step = { result: { status: 'already_present' } }
 
 function append(block: string, { content }: JsonObject, before: string): Step {
   const text = textIn('content', content).trim()
@@ -70,16 +70,16 @@ function append(block: string, { content }: JsonObject, before: string): Step {
   const overlap = overlapOf(before, text)
   if (overlap >= MIN_OVERLAP) {
     const skippedBytes = utf8ToBytes(text.slice(0, overlap)).length
-    return { change: { do: 'append', block, text: text.slice(overlap) }, said: { status: 'resumed_partial', skippedBytes } }
+    return { change: { do: 'append', block, text: text.slice(overlap) }, result: { status: 'resumed_partial', skippedBytes } }
   }
-  return { change: { do: 'append', block, text: before === '' ? text : `\n${text}` }, said: { status: 'success' } }
+  return { change: { do: 'append', block, text: before === '' ? text : `\n${text}` }, result: { status: 'success' } }
 }
 
 function replace(block: string, { content, old }: JsonObject, before: string): Step {
   const text = textIn('content', content)
   if (old === undefined || old === null || old === '') {
     const whole = text.trim()
-    return whole === before ? ALREADY : { change: { do: 'replace', block, content: whole }, said: { status: 'success' } }
+    return whole === before ? ALREADY : { change: { do: 'replace', block, content: whole }, result: { status: 'success' } }
   }
   const part = textIn('old', old)
   const at = before.indexOf(part)
@@ -87,7 +87,7 @@ function replace(block: string, { content, old }: JsonObject, before: string): S
   if (before.includes(part, at + 1)) {
     refuse('text_ambiguous', `Block "${block}" contains the text of \`old\` more than once: include more of what surrounds it.`)
   }
-  return text === part ? ALREADY : { change: { do: 'replace', block, old: part, content: text }, said: { status: 'success' } }
+  return text === part ? ALREADY : { change: { do: 'replace', block, old: part, content: text }, result: { status: 'success' } }
 }
 
 /** The length of the longest suffix of `before` that is a prefix of `text`, by the Knuth-Morris-Pratt algorithm. */

@@ -144,7 +144,7 @@ export interface RecoverRequest {
 export type SessionSummary = Pick<SessionState, 'sessionId' | 'agent' | 'status' | 'seq' | 'run' | 'turns' | 'error'>
 
 /** What only the workflow knows: no event says it. */
-export interface LiveFacts {
+export interface QueriedFacts {
   /** Waits of calls. */
   callWaits?: CallWait[]
   /** The run in progress is being stopped. */
@@ -152,7 +152,7 @@ export interface LiveFacts {
 }
 
 /** The answer of the query `state`. */
-export type LiveState = SessionState & LiveFacts
+export type QueriedState = SessionState & QueriedFacts
 
 /** The answer of the query `state` before the session is open. `error`: the reason, if opening takes a long time. */
 export type UnopenedState = { status: 'loading'; error?: undefined } | { status: 'error'; error: SessionError }

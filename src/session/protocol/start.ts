@@ -17,7 +17,7 @@ import { defined } from '../defined.ts'
 /** The longest timer that is useful. */
 const TEN_YEARS_MS = 10 * 365 * 24 * 3_600_000
 
-/** Below this, an executor that has lost contact might not have ended itself in time. Above it, a lost machine would be noticed too late. */
+/** Below this, too little time is left between the end of a lost worker's bodies and their verification (`VOUCHED_MS` in parent-watch.ts). */
 export const HEARTBEAT_TIMEOUT_MS = { min: 10_000, max: 300_000 }
 
 const MIN_HISTORY: HistorySize = { events: 100, bytes: 1_000_000 }

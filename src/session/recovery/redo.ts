@@ -36,9 +36,9 @@ export function eventsOfChoice(run: RunState, calls: readonly CallState[], choic
   ]
 }
 
-type Place = Pick<RunState, 'run' | 'turn'>
+type TurnRef = Pick<RunState, 'run' | 'turn'>
 
-function issued(place: Place, { callId, input = null, resolution }: CallState): EventBody {
+function issued(place: TurnRef, { callId, input = null, resolution }: CallState): EventBody {
   const { tool, effect, inputDigest, index, key } = resolution
   const isAgain = resolution.generation !== undefined
   const about = { ...place, callId, tool, effect, inputDigest, index, ...(key && { key }), input }
@@ -46,7 +46,7 @@ function issued(place: Place, { callId, input = null, resolution }: CallState): 
 }
 
 /** Tells the model that the call was skipped. If the model already knows that the outcome is unknown, nothing changes. */
-function skipped(place: Place, call: CallState, { by, reason }: Decider): EventBody[] {
+function skipped(place: TurnRef, call: CallState, { by, reason }: Decider): EventBody[] {
   const { callId, status, resolution, asked, attempts: attempt = 0 } = call
   if (status === 'unknown') return []
   const where = { ...place, callId, tool: resolution.tool }
@@ -56,8 +56,8 @@ function skipped(place: Place, call: CallState, { by, reason }: Decider): EventB
     events.push({ type: 'approval_decided', ...where, digest, approved: false, ...defined({ by, reason }) })
   }
   if (status === 'awaiting_resolution') {
-    const said = defined({ decidedBy: by, note: reason })
-    events.push({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'skip', ...said })
+    const details = defined({ decidedBy: by, note: reason })
+    events.push({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'skip', ...details })
   }
   const mayHaveBegun = attempt > 0 && status === 'awaiting_approval' && resolution.effect === 'idempotent'
   const why = mayHaveBegun ? `A person decided to skip this call. ${BEGUN_BEFORE}` : WHY_SKIPPED[status]

@@ -74,9 +74,9 @@ export function searchFor(target: Target | undefined): Search {
   let boundaries: TargetPlace[] = []
   let state: SessionState | undefined
   let newest = NO_RUN
-  let found: { seq: number; live: boolean } | undefined
+  let found: { seq: number; isCurrent: boolean } | undefined
   const archiveAfter = (from: number): void => {
-    if (found && found.seq > from) found = { ...found, live: false }
+    if (found && found.seq > from) found = { ...found, isCurrent: false }
   }
   const add = ({ event, digest }: Entry): void => {
     addToTranscript(transcript, event)
@@ -86,7 +86,7 @@ export function searchFor(target: Target | undefined): Search {
     if (cut && !cut.outcomes) archiveAfter(cut.after)
     if (event.type === 'run_started') newest = { run: event.run, seq: event.seq }
     const at = target ? seqOf(event, target) : event.seq
-    if (at !== undefined) found = { seq: at, live: true }
+    if (at !== undefined) found = { seq: at, isCurrent: true }
     if (transcript.open === null) {
       boundaries.push({ seq: event.seq, digest, ...defined({ lastMessageId: state?.lastMessageId }) })
     }
@@ -97,8 +97,8 @@ export function searchFor(target: Target | undefined): Search {
       if (!target && last) return last
       throw target ? notFound(target) : new TargetRefused('session_not_found', 'The session has no events. Check its id.')
     }
-    const { seq, live } = found
-    if (!live && !archived) {
+    const { seq, isCurrent } = found
+    if (!isCurrent && !archived) {
       throw new TargetRefused('target_archived', `A rollback or a recovery has archived ${nameOf(target)}. Fork from it instead.`)
     }
     const place = boundaries.findLast((boundary) => boundary.seq <= seq)

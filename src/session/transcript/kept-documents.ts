@@ -7,7 +7,7 @@ const SHARE = 0.5
 
 /** The documents of a summarised part. */
 export interface SummarisedDocuments {
-  /** Those that the model still sees beside the opening messages, oldest first. */
+  /** Those that the model still sees alongside the opening messages, oldest first. */
   named: DocumentBlock[]
   /** Those of opening messages that do not fit; their labels are shown in their places. */
   dropped: ReadonlySet<DocumentBlock>

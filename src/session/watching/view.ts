@@ -3,7 +3,7 @@ import type { Usage } from '../content.ts'
 import { defined } from '../defined.ts'
 import type { SessionStatus } from '../events.ts'
 import type { Json } from '../json.ts'
-import type { LiveFacts } from '../protocol/protocol.ts'
+import type { QueriedFacts } from '../protocol/protocol.ts'
 import type { Spend } from '../spending/spend.ts'
 import type { CallState, Pause, RunState, SessionError, SessionState } from '../state.ts'
 import type { CallWait } from './waits.ts'
@@ -94,7 +94,7 @@ export interface SessionView {
 }
 
 /** The view of a state, with what only the workflow knows. */
-export function viewOf(state: SessionState, { callWaits = [], stopping }: LiveFacts = {}): SessionView {
+export function viewOf(state: SessionState, { callWaits = [], stopping }: QueriedFacts = {}): SessionView {
   const { sessionId, agent, status, context, tags, seq, createdAt, updatedAt, run, turns, usage, error, current, inbox } = state
   return {
     ...{ sessionId, agent, status, context, tags, seq, createdAt, updatedAt, run, turns, usage, error },

@@ -151,8 +151,8 @@ function waitsForSteps(run: RunState, seen: WaitContext | undefined): SessionWai
   const running = run.calls.filter(({ status }) => status === 'issued')
   const steps = seen?.steps.filter(({ step }) => step === 'tool') ?? []
   const calls = running.map(({ callId, resolution: { tool } }): SessionWait => {
-    const said = seen?.calls?.find((wait) => wait.callId === callId)
-    if (said) return { ...said, tool }
+    const wait = seen?.calls?.find((one) => one.callId === callId)
+    if (wait) return { ...wait, tool }
     // The server does not tell which step belongs to which call.
     return { for: 'tool', callId, tool, ...(running.length === 1 && stepOf(steps[0], seen)) }
   })

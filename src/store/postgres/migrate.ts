@@ -5,7 +5,7 @@ import type { Database, Queryable } from './database.ts'
 import { StoreError } from '../errors.ts'
 import type { PostgresSchema } from './schema.ts'
 
-/** The folder beside this file, both in `src` and in `dist`. */
+/** The folder next to this file, both in `src` and in `dist`. */
 // Evaluated only on demand, because the folder does not exist in a CommonJS bundle. Bundlers would resolve a URL relative to `import.meta.url` as
 // a module, even if the path is a constant.
 const folder = (): URL => new URL(`${import.meta.url.replace(/[^/]*$/, '')}migrations/`)

@@ -81,8 +81,8 @@ function requestRow(event: EventOf<'approval_requested'>): RowOf<typeof APPROVAL
   }
 }
 
-function decisionRow(said: Pick<DecisionEvent, 'callId' | 'at' | 'by' | 'note'>, status: string): RowOf<typeof DECISIONS> {
-  const { callId, at, by = null, note = null } = said
+function decisionRow(decision: Pick<DecisionEvent, 'callId' | 'at' | 'by' | 'note'>, status: string): RowOf<typeof DECISIONS> {
+  const { callId, at, by = null, note = null } = decision
   const safe = sanitiser()
   return {
     call_id: sanitiser().key(callId),

@@ -65,9 +65,9 @@ export function projectCall(records: Map<string, ToolCallRecord>, event: Session
   }
 }
 
-type Place = Pick<CallEvent, 'callId' | 'run' | 'turn' | 'tool' | 'at'>
+type CallRef = Pick<CallEvent, 'callId' | 'run' | 'turn' | 'tool' | 'at'>
 
-function recordOf(records: Map<string, ToolCallRecord>, place: Place): ToolCallRecord {
+function recordOf(records: Map<string, ToolCallRecord>, place: CallRef): ToolCallRecord {
   const known = records.get(place.callId)
   if (known) return known
   const record = newRecord(place, new Date(place.at).toISOString())
@@ -75,7 +75,7 @@ function recordOf(records: Map<string, ToolCallRecord>, place: Place): ToolCallR
   return record
 }
 
-function newRecord({ callId, run, turn, tool }: Place, issuedAt: string): ToolCallRecord {
+function newRecord({ callId, run, turn, tool }: CallRef, issuedAt: string): ToolCallRecord {
   return {
     call_id: safeKey(callId),
     run,
@@ -134,7 +134,7 @@ function issue(record: ToolCallRecord, event: EventOf<'tool_issued'>): void {
   setStatus(record, 'issued')
 }
 
-/** The model's own arguments, beside those that the call is executed with. */
+/** The model's own arguments, alongside those that the call is executed with. */
 function noteOwnArguments(record: ToolCallRecord, call: Pick<TurnCall, 'asked' | 'isChanged'> | undefined): void {
   if (call?.isChanged) record.model_input = sanitiser().json(call.asked)
 }

@@ -128,21 +128,21 @@ export function lateCheckpointRow(event: EventOf<'checkpoint_made'>, late: LateF
 /** A row for a failure that is neither an attempt's nor a run's. */
 function mishapRow(
   { seq, run, turn, at }: EventOf<'checkpoint_made' | 'compaction_failed' | 'content_replaced'>,
-  said: { context: 'checkpoint' | 'compaction' | 'model'; class: string; code: string; message: string },
+  failure: { context: 'checkpoint' | 'compaction' | 'model'; class: string; code: string; message: string },
 ): RowOf<typeof ERRORS> {
   const safe = sanitiser()
   return {
     seq,
     run: run ?? null,
     turn: turn ?? null,
-    context: said.context,
+    context: failure.context,
     call_id: null,
-    class: safe.text(said.class),
-    code: safe.text(said.code),
-    message: safe.text(said.message),
+    class: safe.text(failure.class),
+    code: safe.text(failure.code),
+    message: safe.text(failure.message),
     retryable: true,
     ...NO_ATTEMPT,
     at: new Date(at).toISOString(),
-    raw: safe.raw({ callId: null, ...said, stack: null, worker: null, model: null }),
+    raw: safe.raw({ callId: null, ...failure, stack: null, worker: null, model: null }),
   }
 }

@@ -115,19 +115,19 @@ interface RecoveryDetails {
 
 function row(event: SessionEvent, { strategy, by, note, details = null }: RecoveryDetails): Row {
   const safe = sanitiser()
-  const said = { by: by ?? null, note: note ?? null, details }
+  const decision = { by: by ?? null, note: note ?? null, details }
   return {
     seq: event.seq,
     run: ('run' in event && event.run) || null,
     kind: event.type,
     strategy: safe.text(strategy ?? null),
-    by: safe.text(said.by),
-    note: safe.text(said.note),
+    by: safe.text(decision.by),
+    note: safe.text(decision.note),
     details: details === null ? null : safe.json(details),
     at: new Date(event.at).toISOString(),
     outcome: null,
     outcome_code: null,
     ended_at: null,
-    raw: safe.raw(said),
+    raw: safe.raw(decision),
   }
 }

@@ -1,5 +1,5 @@
 // Checks events for the projections. History may contain anything, because user code, other releases and foreign clients write to it, and
-// one value that Postgres refuses must not block a session's rows. Adjustments are noted beside the stored event.
+// one value that Postgres refuses must not block a session's rows. Adjustments are noted alongside the stored event.
 import type { EventOf, EventType, SessionEvent } from '../../session/events.ts'
 import { isObject } from '../../session/json.ts'
 import type { SessionState } from '../../session/state.ts'

@@ -11,8 +11,8 @@ import { StoreError } from '../errors.ts'
 import { createSession, type LockedSession, lockSession, type WriterIdentity } from './head.ts'
 import { applyMove, archiveCheckpoints } from './moves.ts'
 import { type CheckpointFailure, checkpointErrorRow, lateCheckpointRow } from '../project/errors.ts'
-import { newProjection, skipEvents, project, preload, segmentsOf } from '../project/projections.ts'
-import type { Notifier } from '../postgres/notifier.ts'
+import { newProjection, skipEvents, project, preload, segmentsOf, type Move } from '../project/projections.ts'
+import type { Notifier } from '../postgres/notifications.ts'
 import { eventsToPreload } from './preloading.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import { writeSegment } from './segment.ts'
@@ -188,6 +188,21 @@ async function setAside(tx: Queryable, schema: PostgresSchema, key: string, epoc
   await tx.query(textOfStatement(statement, 'select 1'), [...statement.values])
 }
 
+/** The entries above the head. @throws StoreError `gap`, `flush_mismatch`. */
+function freshOf(entries: readonly LogEntry[], head: StoredHead): LogEntry[] {
+  const fresh = entries.filter((entry) => entry.seq > head.seq)
+  const [first] = fresh
+  if (!first) return fresh
+  if (first.seq > head.seq + 1) throw gap(head.seq, first.seq)
+  if (!continues(head, fresh)) {
+    throw new StoreError(
+      'flush_mismatch',
+      `The flushed events do not continue stored event ${head.seq}: they come from a task that was rejected. Refill the event log.`,
+    )
+  }
+  return fresh
+}
+
 /** Applies the entries above the head; returns the new head. */
 async function append(
   tx: Queryable,
@@ -199,16 +214,8 @@ async function append(
 ): Promise<TransactionOutcome> {
   const { sessionId, key, epoch, options } = flush
   const { head } = session
-  const fresh = flush.entries.filter((entry) => entry.seq > head.seq)
-  const [first] = fresh
-  if (!first) return { ...NOTHING, head }
-  if (first.seq > head.seq + 1) throw gap(head.seq, first.seq)
-  if (!continues(head, fresh)) {
-    throw new StoreError(
-      'flush_mismatch',
-      `The flushed events do not continue stored event ${head.seq}: they come from a task that was rejected. Refill the event log.`,
-    )
-  }
+  const fresh = freshOf(flush.entries, head)
+  if (fresh.length === 0) return { ...NOTHING, head }
   const entries = fresh.map((entry) => parsed(entry, problem))
   const projection = newProjection(session.columns)
   preload(projection, await eventsToPreload(tx, schema, key, reopenedSeq(head, entries) ?? session.openSeq, entries))
@@ -249,14 +256,17 @@ async function append(
     })
     all.push(...failures, ...apart)
     endings.push(...rows.endings)
-    const { move } = rows
-    if (!move) continue
-    await applyMove(tx, schema, key, move)
-    const archive = () => archiveCheckpoints(tx, schema, key, move)
-    if (guarded) await underSavepoint(tx, archive)
-    else await archive()
+    if (rows.move) await carryOutMove(tx, schema, key, rows.move, guarded)
   }
   return { head: last, strays: [], folding, failures: all, entries, endings, agent: session.agent }
+}
+
+/** Archives what the move takes out, including checkpoints. */
+async function carryOutMove(tx: Queryable, schema: PostgresSchema, key: string, move: Move, guarded: boolean): Promise<void> {
+  await applyMove(tx, schema, key, move)
+  const archive = () => archiveCheckpoints(tx, schema, key, move)
+  if (guarded) await underSavepoint(tx, archive)
+  else await archive()
 }
 
 /** `seq` of the stored answer whose turn these events reopen, if any: it is the newest answer. */

@@ -77,7 +77,7 @@ async function transact(needs: WriteNeeds, flush: Flush, manner: Manner): Promis
   const first = joinWriters(needs.schema)
   const applied = await needs.database.transaction((tx) => applyFlush(tx, needs, writer, flush, manner), { first })
   applied.folding?.keep(applied.head.digest)
-  if (applied.entries.length > 0) needs.notifier.ring(flush.key, !applied.entries.every(({ event }) => STEPS.has(event.type)))
+  if (applied.entries.length > 0) needs.notifier.notify(flush.key, !applied.entries.every(({ event }) => STEPS.has(event.type)))
   warnOf(needs.logger, flush.sessionId, applied)
   const { agent, entries, endings } = applied
   if (agent !== undefined && flush.options.inherited === undefined) {

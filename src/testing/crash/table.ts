@@ -93,7 +93,7 @@ function advice(boundaries: readonly BoundaryResult[]): string[] {
     ...(verified.length > 0
       ? [
           `${verified.join(', ')} repeated an effect: \`verify\` answered { happened: false } although it had happened. Look it up by ` +
-            "ctx.idempotencyKey, where the service has it before it acts; if the service cannot be sure, return { happened: 'unknown' }.",
+            "ctx.idempotencyKey in a record that the service writes before it acts; if the service cannot be sure, return { happened: 'unknown' }.",
         ]
       : []),
     ...(others.length > 0

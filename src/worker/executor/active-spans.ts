@@ -17,7 +17,7 @@ export async function activeSpans({ share, protocol, isImplied }: SpanSettings):
   if (isImplied && !tracePackages(protocol).every(isInstalled)) return undefined
   const { context, trace } = await import('@opentelemetry/api')
   return (order, work) => {
-    const place = placeOf(order)
+    const place = subjectOf(order)
     if (!place) return work()
     const { traceId, spanId } = spanOf(place.of, place.about)
     const remote = { traceId, spanId, traceFlags: isSampled(traceId, share) ? 1 : 0, isRemote: true }
@@ -35,7 +35,7 @@ function isInstalled(name: string): boolean {
 }
 
 /** The stretch and the span that a job belongs to. Jobs outside a run's steps have no span. */
-function placeOf({ kind, input, attempt, ticket: { sessionId } }: SpanOrder): { of: Stretch; about: SpanSubject } | undefined {
+function subjectOf({ kind, input, attempt, ticket: { sessionId } }: SpanOrder): { of: Stretch; about: SpanSubject } | undefined {
   switch (kind) {
     case 'callModel': {
       const { run, stretch, turn } = input as JobInput<'callModel'>

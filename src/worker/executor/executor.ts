@@ -4,9 +4,8 @@ import { hostname } from 'node:os'
 import type { Agent } from '../../agent/agent.ts'
 import type { AnyServices, Logger } from '../../agent/tool.ts'
 import { AttemptLost } from '../../calls/errors.ts'
-import { carryOut } from '../../jobs/index.ts'
 import { largeValues } from '../../jobs/large-values.ts'
-import type { JobNeeds } from '../../jobs/needs.ts'
+import type { JobNeeds, Job } from '../../jobs/needs.ts'
 import { QUICK_TOOLS } from '../../jobs/quick-tools.ts'
 import { sessionViews } from '../../jobs/session-views.ts'
 import { defined } from '../../session/defined.ts'
@@ -14,11 +13,17 @@ import type { Channel } from '../channel.ts'
 import type { BodyWatch } from '../parent-watch.ts'
 import type { FromExecutor, ToExecutor } from '../protocol.ts'
 import { quickCalls } from '../quick-calls.ts'
-import { answerStreams } from './answer-stream.ts'
+import { startUplink } from './uplink.ts'
 import type { ActiveSpans } from './active-spans.ts'
-import { orchestratorLine } from './line.ts'
 import { type HeldJob, holdingsOf, keepMsOf, linkTo } from './held-job.ts'
 import { logThrown, outcomeOf } from './outcome.ts'
+import { callModel } from '../../jobs/model-call/call-model.ts'
+import { compact } from '../../jobs/model-call/compact.ts'
+import type { JobInput, JobKind, JobResult } from '../../calls/jobs.ts'
+import { endHooks } from '../../jobs/end-hooks.ts'
+import { executeTool } from '../../jobs/tool-call/execute-tool.ts'
+import { checkAnswer, resolveTool } from '../../jobs/tool-call/outside.ts'
+import { verifyTool } from '../../jobs/tool-call/verify-tool.ts'
 
 const ALIVE_EVERY_MS = 1_000
 
@@ -53,39 +58,38 @@ export function startExecutor({
   spans = (_, work) => work(),
 }: ExecutorOptions): RunningExecutor {
   const held = new Map<string, HeldJob>()
-  const line = orchestratorLine()
+  const uplink = startUplink()
   const worker = `${hostname()}:${process.pid}`
   const models = new Map(agents.flatMap(({ name, model }) => nameOf(model).map((known) => [name, known])))
   const hasSlices = agents.some(({ slices }) => slices.length > 0)
   const values = largeValues(
     {
-      put: (sessionId, ref, json, from) => line.ask({ ask: 'put_value', sessionId, ref, json, ...from }),
-      get: (sessionId, refs) => line.ask({ ask: 'get_values', sessionId, refs }),
-      piece: (sessionId, sha256, from) => line.ask({ ask: 'get_piece', sessionId, sha256, from }),
+      put: (sessionId, ref, json, from) => uplink.ask({ ask: 'put_value', sessionId, ref, json, ...from }),
+      get: (sessionId, refs) => uplink.ask({ ask: 'get_values', sessionId, refs }),
+      piece: (sessionId, sha256, from) => uplink.ask({ ask: 'get_piece', sessionId, sha256, from }),
     },
     logger,
   )
-  const streamOf = answerStreams((parts) => line.post({ type: 'deltas', parts }))
   let shut: ReadonlySet<string> = new Set()
   const byName = new Map(agents.map((agent) => [agent.name, agent]))
   const needs: JobNeeds = {
     agents: byName,
     services,
     views: sessionViews({
-      read: (target, from) => line.ask({ ask: 'entries', target, from }),
+      read: (target, from) => uplink.ask({ ask: 'entries', target, from }),
       values,
       slicesOf: (agent) => byName.get(agent)?.slices ?? [],
       hasHooks: (agent) => (byName.get(agent)?.hooks.length ?? 0) > 0,
-      onSnapshots: (sessionId, snapshots) => line.post({ type: 'snapshots', sessionId, snapshots }),
+      onSnapshots: (sessionId, snapshots) => uplink.post({ type: 'snapshots', sessionId, snapshots }),
       logger,
     }),
     values,
-    earlierKeys: (sessionId, key) => line.ask({ ask: 'earlier_key', sessionId, key }),
+    earlierKeys: (sessionId, key) => uplink.ask({ ask: 'earlier_key', sessionId, key }),
     gates: {
       isShut: (key) => shut.has(key),
-      placeOf: (key, call) => line.ask({ ask: 'place_at_gate', key, call }),
-      refused: (key, forMs, isHeader) => line.post({ type: 'refused', key, forMs, isHeader }),
-      accepted: (key) => line.post({ type: 'accepted_at_gate', key }),
+      slotFor: (key, call) => uplink.ask({ ask: 'gate_slot', key, call }),
+      refused: (key, forMs, isHeader) => uplink.post({ type: 'refused', key, forMs, isHeader }),
+      accepted: (key) => uplink.post({ type: 'accepted_at_gate', key }),
     },
     quickTools: QUICK_TOOLS[quickCalls()](),
     inToolSpan: ({ sessionId, attempt }, input, work) => spans({ kind: 'executeTool', input, attempt, ticket: { sessionId } }, work),
@@ -99,7 +103,7 @@ export function startExecutor({
 
   setInterval(() => {
     if (!connected) return
-    line.post({ type: 'alive' })
+    uplink.post({ type: 'alive' })
     if (!isServed) return
     for (const [job, one] of held) if (one.outcome && (one.keepMs -= ALIVE_EVERY_MS) <= 0) held.delete(job)
   }, ALIVE_EVERY_MS).unref()
@@ -122,7 +126,7 @@ export function startExecutor({
       case 'checkpoint':
         return void catchUp(message.target)
       default:
-        line.receive(message)
+        uplink.receive(message)
     }
   }
 
@@ -138,7 +142,7 @@ export function startExecutor({
   async function run({ job, order, along, heldBack }: ToExecutor & { type: 'job' }): Promise<void> {
     const one: HeldJob = { order, stop: new AbortController(), begun: false, keepMs: keepMsOf({ order }) }
     held.set(job, one)
-    line.post({ type: 'accepted', job })
+    uplink.post({ type: 'accepted', job })
     const outcome = await outcomeOf(
       (error) => logThrown(logger, order, one.stop.signal, error),
       () =>
@@ -150,7 +154,7 @@ export function startExecutor({
               sessionId: order.ticket.sessionId,
               executionId: order.ticket.executionId,
               attempt: order.attempt,
-              link: linkTo(job, one, { line, bodies, streamOf }),
+              link: linkTo(job, one, uplink, bodies),
               ...defined({ along, heldBack }),
               ...(order.answer && { answer: order.answer }),
             },
@@ -159,10 +163,10 @@ export function startExecutor({
         ),
     )
     bodies?.left(job)
-    one.said?.end()
+    one.output?.end()
     one.outcome = outcome
     one.keepMs = keepMsOf(one)
-    line.post({ type: 'done', job, outcome })
+    uplink.post({ type: 'done', job, outcome })
     if (!ownProcess) held.delete(job)
   }
 
@@ -174,7 +178,7 @@ export function startExecutor({
       isServed = false
       // The `hello` reports all outcomes again, so their countdown restarts with the new orchestrator.
       for (const one of held.values()) one.keepMs = keepMsOf(one)
-      line.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, models, hasSlices, holding: holdingsOf(held) })
+      uplink.connect(channel, { type: 'hello', executor: id, pid: process.pid, worker, models, hasSlices, holding: holdingsOf(held) })
     },
   }
 }
@@ -183,4 +187,14 @@ export function startExecutor({
 function nameOf(model: Agent['model']): string[] {
   if (typeof model === 'function') return []
   return [typeof model === 'string' ? model : model.name]
+}
+
+/** The jobs of an executor, by kind. */
+type CarryOut<K extends JobKind> = (needs: JobNeeds, job: Job, input: JobInput<K>) => Promise<JobResult<K>>
+
+const JOBS: { [K in JobKind]: CarryOut<K> } = { callModel, compact, executeTool, verifyTool, resolveTool, checkAnswer, endHooks }
+
+/** Carries out a job. @throws TryAgain, and errors of user code that must fail the activity. */
+function carryOut<K extends JobKind>(kind: K, needs: JobNeeds, job: Job, input: JobInput<K>): Promise<JobResult<K>> {
+  return JOBS[kind](needs, job, input)
 }

@@ -11,8 +11,7 @@ import { confirmedJustNow } from '../confirmed-just-now.ts'
 import type { BodyWatch } from '../parent-watch.ts'
 import type { HeldJobReport } from '../protocol.ts'
 import { steadyNow } from '../steady-clock.ts'
-import type { DeltaSender } from './answer-stream.ts'
-import type { OrchestratorLine } from './line.ts'
+import type { DeltaSender, Uplink } from './uplink.ts'
 
 /**
  * How long a result is kept for another orchestrator, because the current one may die before the server has the result. Normally, passing
@@ -31,7 +30,8 @@ export interface HeldJob {
   reserved?: Reservation
   tokensSoFar?: number
   answer?: ModelAnswer
-  said?: DeltaSender
+  /** The output of its model, if it streams. */
+  output?: DeltaSender
   outcome?: JobOutcome
   /** For how many more milliseconds the outcome is kept. They count down only while an orchestrator is connected. */
   keepMs: number
@@ -44,61 +44,55 @@ const isOnce = ({ order, riding }: Pick<HeldJob, 'order' | 'riding'>): boolean =
 
 /** What the executor tells a new orchestrator about its jobs. */
 export function holdingsOf(held: ReadonlyMap<string, HeldJob>): HeldJobReport[] {
-  return [...held].map(([job, { order, begun, entered, progress, riding, reserved, tokensSoFar, said, answer, outcome }]) => ({
+  return [...held].map(([job, { order, begun, entered, progress, riding, reserved, tokensSoFar, output, answer, outcome }]) => ({
     job,
     order,
     begun,
     ...(entered && { entered: { agoMs: steadyNow() - entered.at, timeoutMs: entered.timeoutMs } }),
     ...defined({ progress, riding, reserved, tokensSoFar, answer }),
-    ...(said && !outcome && { said: said.soFar() }),
+    ...(output && !outcome && { streamed: output.soFar() }),
     ...(outcome && { outcome }),
   }))
 }
 
-interface LinkNeeds {
-  line: OrchestratorLine
-  bodies: BodyWatch | undefined
-  streamOf(job: string): DeltaSender
-}
-
 /** The link of a job to the orchestrator. Its reports are kept in `one` for the next orchestrator. */
-export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: LinkNeeds): JobLink {
+export function linkTo(job: string, one: HeldJob, uplink: Uplink, bodies: BodyWatch | undefined): JobLink {
   const link: JobLink = {
     signal: one.stop.signal,
     async begin() {
       one.begun = true
       // The server's answer may have waited behind another body that blocked the event loop.
-      if (!(await confirmedJustNow(() => line.ask({ ask: 'begin', job })))) throw new AttemptLost()
+      if (!(await confirmedJustNow(() => uplink.ask({ ask: 'begin', job })))) throw new AttemptLost()
     },
     async ride(call) {
       // Set before the confirmation, as in `reserve`.
       one.riding = call
       try {
-        if (!(await confirmedJustNow(() => line.ask({ ask: 'ride', job, call })))) throw new AttemptLost()
+        if (!(await confirmedJustNow(() => uplink.ask({ ask: 'ride', job, call })))) throw new AttemptLost()
       } catch (error) {
         delete one.riding
         throw error
       }
     },
-    admit: (request) => line.ask({ ask: 'admit', sessionId: one.order.ticket.sessionId, ...request }),
+    admit: (request) => uplink.ask({ ask: 'admit', sessionId: one.order.ticket.sessionId, ...request }),
     leaveLimits(callId) {
       // If it cannot be noted, the call counts as running until its time is over.
-      line.ask({ ask: 'leave_limits', sessionId: one.order.ticket.sessionId, callId }).catch(() => undefined)
+      uplink.ask({ ask: 'leave_limits', sessionId: one.order.ticket.sessionId, callId }).catch(() => undefined)
     },
     entered(timeoutMs: number) {
       if (isOnce(one)) bodies?.entered(job, timeoutMs)
       one.entered = { at: steadyNow(), timeoutMs }
-      line.post({ type: 'entered', job, timeoutMs })
+      uplink.post({ type: 'entered', job, timeoutMs })
     },
     progress(value: Json) {
       one.progress = value
-      line.post({ type: 'progress', job, value })
+      uplink.post({ type: 'progress', job, value })
     },
     async reserve(reservation) {
       // Set before the confirmation: if the orchestrator dies first, the next one learns of the reservation from the `hello`.
       one.reserved = reservation
       delete one.tokensSoFar
-      await confirmed(() => line.ask({ ask: 'reserve', job, reservation }), one.stop.signal)
+      await confirmed(() => uplink.ask({ ask: 'reserve', job, reservation }), one.stop.signal)
     },
     asking() {
       const { kind, input } = one.order
@@ -106,24 +100,24 @@ export function linkTo(job: string, one: HeldJob, { line, bodies, streamOf }: Li
       // If it cannot be confirmed, the attempt is made all the same.
       if (waits) link.begin().catch(() => undefined)
     },
-    asked: (timed) => line.post({ type: 'asked', job, timed }),
-    reportTokens: reporterOfTokens(job, one, line),
+    asked: (timed) => uplink.post({ type: 'asked', job, timed }),
+    reportTokens: reporterOfTokens(job, one, uplink),
     delta(piece) {
-      one.said ??= streamOf(job)
-      one.said.add(piece)
+      one.output ??= uplink.stream(job)
+      one.output.add(piece)
     },
     answered(answer) {
-      one.said?.end()
+      one.output?.end()
       one.answer = answer
-      line.post({ type: 'answered', job, answer })
+      uplink.post({ type: 'answered', job, answer })
     },
-    stillMine: () => line.ask({ ask: 'still_mine', job }),
+    stillMine: () => uplink.ask({ ask: 'still_mine', job }),
   }
   return link
 }
 
 /** Reports at most once every few milliseconds, because a stream has a piece for every word or two. */
-function reporterOfTokens(job: string, one: HeldJob, line: OrchestratorLine): (tokens: number) => void {
+function reporterOfTokens(job: string, one: HeldJob, uplink: Uplink): (tokens: number) => void {
   let isDue = false
   return (tokens) => {
     one.tokensSoFar = tokens
@@ -131,7 +125,7 @@ function reporterOfTokens(job: string, one: HeldJob, line: OrchestratorLine): (t
     isDue = true
     setTimeout(() => {
       isDue = false
-      if (!one.outcome && one.tokensSoFar !== undefined) line.post({ type: 'tokens_so_far', job, tokens: one.tokensSoFar })
+      if (!one.outcome && one.tokensSoFar !== undefined) uplink.post({ type: 'tokens_so_far', job, tokens: one.tokensSoFar })
     }, REPORT_EVERY_MS)
   }
 }

@@ -102,7 +102,7 @@ async function assemble(options: CheckedCreateOptions, opened: Closers): Promise
     ...(line && { heartbeats: line.heartbeats }),
   })
   opened.add(orchestrator.settle)
-  const worker = await orchestrator.createWorker()
+  const worker = await orchestrator.createTemporalWorker()
   const [orchestratorEnd, executorEnd] = loopback<FromExecutor, ToExecutor>()
   orchestrator.connect(orchestratorEnd)
   startExecutor({ id: 0, agents, services, logger, ownProcess: false, spans }).connect(executorEnd)

@@ -10,9 +10,9 @@ import type { AnswerPart } from '../protocol.ts'
 
 export interface DeltaWriter {
   /** A job's model has produced more output. The part may overlap with what is already known. */
-  said(job: string, order: JobOrder, part: AnswerPart): void
+  add(job: string, order: JobOrder, part: AnswerPart): void
   /** The job has ended, whether its model has answered or not. */
-  ended(job: string): void
+  end(job: string): void
   /** Finishes the current statement and deletes what is recorded. Never rejects. */
   settle(): Promise<void>
 }
@@ -121,7 +121,7 @@ export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sw
   sweeping = later(() => void sweep(), FIRST_SWEEP_MS)
 
   return {
-    said(job, order, part) {
+    add(job, order, part) {
       let stream = streams.get(job)
       if (!stream) streams.set(job, (stream = begin(order, part)))
       for (const piece of withoutFirst(part.pieces, stream.until - part.from)) {
@@ -132,7 +132,7 @@ export function deltaWriter(store: Pick<Store, 'saveDeltas' | 'tidyDeltas' | 'sw
       due.add(stream)
       wake()
     },
-    ended(job) {
+    end(job) {
       const stream = streams.get(job)
       if (!stream) return
       stream.endedAt ??= performance.now()

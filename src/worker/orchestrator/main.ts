@@ -112,12 +112,12 @@ async function main(options: OrchestratorOptions, prepared: Promise<void> | unde
     gone.set(executor, { executor, pid, ...(!isKnown && options.executors.includes(executor) && { isUnseen: true as const }) })
     if (!isKnown) reportDeath(executor, [])
   }
-  let worker: TemporalWorker | undefined
+  let temporalWorker: TemporalWorker | undefined
   let isStopping = false
   const orchestrator = await prepareOrchestrator({
     ...defined({ taskQueue, telemetry: options.telemetry }),
     ...(await userCodeOf(options)),
-    identity: identityOf(process.pid, options.worker),
+    identity: identityOf(process.pid, options.workerSecret),
     healAfterMs: options.healAfterMs,
     failing: {
       earlier: options.failing,
@@ -161,7 +161,7 @@ async function main(options: OrchestratorOptions, prepared: Promise<void> | unde
         return void connection.setApiKey(message.apiKey)
       case 'shutdown':
         isStopping = true
-        return worker?.shutdown()
+        return temporalWorker?.shutdown()
       case 'prepare':
       case 'start':
         return
@@ -169,10 +169,10 @@ async function main(options: OrchestratorOptions, prepared: Promise<void> | unde
   })
   void takeOver(orchestrator, options, gone, logger)
   await prepared
-  worker = await orchestrator.createWorker()
-  if (isStopping) worker.shutdown()
+  temporalWorker = await orchestrator.createTemporalWorker()
+  if (isStopping) temporalWorker.shutdown()
   post({ type: 'serving' })
-  await worker.run()
+  await temporalWorker.run()
   await idle(orchestrator)
   await orchestrator.settle()
   endWatch()
@@ -184,7 +184,7 @@ async function main(options: OrchestratorOptions, prepared: Promise<void> | unde
 /** Resumes the sessions of a dead orchestrator: returns its undispatched attempts and resets stickiness. */
 async function takeOver(
   { client, pool, hasAdopted }: Orchestrator,
-  { cached, executors, predecessors, worker }: OrchestratorOptions,
+  { cached, executors, predecessors, workerSecret }: OrchestratorOptions,
   gone: ReadonlyMap<number, ExitedExecutor>,
   logger: Logger,
 ): Promise<void> {
@@ -200,7 +200,7 @@ async function takeOver(
       client,
       execution,
       {
-        worker,
+        workerSecret,
         predecessors,
         exited: [...gone.values()].map(({ pid }) => pid),
         mayHaveHeld: [...gone.values()].some(({ isUnseen }) => isUnseen),

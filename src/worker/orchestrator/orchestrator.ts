@@ -78,7 +78,7 @@ export interface Orchestrator {
    * Creates the Temporal workers, once. This takes as long as everything else at startup, or seconds longer if the user's own converter or
    * interceptors have to be bundled: executors connect first, so that no attempt misses its heartbeats.
    */
-  createWorker(): Promise<TemporalWorker>
+  createTemporalWorker(): Promise<TemporalWorker>
   /** Ends the orchestrator, after flushes in progress. */
   settle(): Promise<void>
 }
@@ -148,7 +148,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
     store.notifyStop(sessionId)
   }
 
-  async function createWorker(): Promise<TemporalWorker> {
+  async function createTemporalWorker(): Promise<TemporalWorker> {
     const both = await createWorkers({
       ...parts,
       taskQueue,
@@ -186,7 +186,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
         adopted.add(nameOf(held.order.ticket))
         answerFor(held, adopt(executor, held))
       }),
-    createWorker,
+    createTemporalWorker,
     async settle() {
       endWatch()
       healing?.end()

@@ -24,7 +24,7 @@ const MAX_FAILING = 1_000
 
 export interface OrchestratorNeeds {
   /** Called at each start, because API keys rotate. */
-  options: () => Omit<OrchestratorOptions, 'socketPath' | 'folder' | 'cached' | 'failing' | 'worker' | 'predecessors'>
+  options: () => Omit<OrchestratorOptions, 'socketPath' | 'folder' | 'cached' | 'failing' | 'workerSecret' | 'predecessors'>
   /** Whether a spare process waits to become the next one. */
   hasSpare: boolean
   /** The worker's own folder, with its sockets. */
@@ -60,7 +60,7 @@ export function keepOrchestrator(keeping: OrchestratorNeeds): KeptOrchestrator {
   const failing = new Map<string, FailingExecution>()
   const backoff = startBackoff(RESPAWN_MS)
   const spare = keepSpare(forkSpare, hasSpare)
-  const worker = randomUUID().slice(0, 8)
+  const workerSecret = randomUUID().slice(0, 8)
   const predecessors: number[] = []
   let current: OrchestratorChild | undefined
   let aliveAt = steadyNow()
@@ -102,7 +102,7 @@ export function keepOrchestrator(keeping: OrchestratorNeeds): KeptOrchestrator {
       receive(mine, message)
     })
     child.once('exit', (code, signal) => exited(mine, code, signal))
-    const known = { cached: cached.newest(), failing: [...failing.values()], worker, predecessors }
+    const known = { cached: cached.newest(), failing: [...failing.values()], workerSecret, predecessors }
     tell(child, { type: 'start', options: { ...given, socketPath: mine.path, folder, ...known } })
     if (child.pid !== undefined) onStarted(child.pid)
   }

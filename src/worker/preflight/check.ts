@@ -111,7 +111,7 @@ async function read({ client, tally }: SessionCheckNeeds, listed: ListedExecutio
     return undefined
   }
   if (!open) {
-    tally.add({ ...placeOf(listed), outcome: 'closed', warnings: [] })
+    tally.add({ ...idsOf(listed), outcome: 'closed', warnings: [] })
     return undefined
   }
   try {
@@ -123,7 +123,7 @@ async function read({ client, tally }: SessionCheckNeeds, listed: ListedExecutio
 }
 
 async function judge({ checker, stored, tally }: SessionCheckNeeds, session: Readable, replayed: ReplayOutcome): Promise<void> {
-  const place = placeOf(session)
+  const place = idsOf(session)
   const problem = problemOf(session.history, session.recorded, replayed)
   if (problem) {
     const outcome = problem.code === 'replay_failed' ? 'unread' : 'breaks'
@@ -136,7 +136,7 @@ async function judge({ checker, stored, tally }: SessionCheckNeeds, session: Rea
 
 type FoundSession = ListedExecution & Partial<OpenExecution>
 
-function placeOf({ workflowId, executionId, history }: FoundSession): Pick<CheckedSession, 'sessionId' | 'executionId' | 'historyLength'> {
+function idsOf({ workflowId, executionId, history }: FoundSession): Pick<CheckedSession, 'sessionId' | 'executionId' | 'historyLength'> {
   return { sessionId: sessionIdOf(workflowId), executionId, historyLength: history?.events?.length ?? 0 }
 }
 
@@ -148,5 +148,5 @@ const UNREAD = {
 
 function unread(found: FoundSession, code: keyof typeof UNREAD, error: unknown): CheckedSession {
   const cause = error instanceof Error ? error.message : String(error)
-  return { ...placeOf(found), outcome: 'unread', problem: { code, message: `${UNREAD[code]} (${cause})` }, warnings: [] }
+  return { ...idsOf(found), outcome: 'unread', problem: { code, message: `${UNREAD[code]} (${cause})` }, warnings: [] }
 }

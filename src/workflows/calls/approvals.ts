@@ -2,19 +2,17 @@
 import type { ResolveToolResult } from '../../calls/activities.ts'
 import { admit, dueAt } from '../../session/decide.ts'
 import type { Resolution } from '../../session/call-facts.ts'
-import type { HookOutcome } from '../../session/hooks/hooks.ts'
 import { turnOf } from '../../session/ids.ts'
 import { isObject, isTooDeep, type Json, jsonBytes } from '../../session/json.ts'
-import { type AnswerRequest, type ApproveRequest, type DenyRequest, type ResolveRequest } from '../../session/protocol/protocol.ts'
+import type { AnswerRequest, ApproveRequest, DenyRequest, ResolveRequest } from '../../session/protocol/protocol.ts'
 import { BEGUN_BEFORE, inPlaceOf } from '../../session/recovery/redo.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { patched } from '@temporalio/workflow'
 import { answerIn, whyLost } from '../lost-activity.ts'
 import { checkAnswer, resolveTool } from '../scheduling.ts'
-import { inputOf } from './call.ts'
+import { inputOf, whereIn, recorded } from './call.ts'
 import { recordHooks } from '../hooks.ts'
-import { recorded } from '../recorded.ts'
 import { eventsOf } from '../journal.ts'
 import { failRun, refuse, type Session, textOf } from '../session-parts.ts'
 import { issue } from './tool-call.ts'
@@ -32,7 +30,7 @@ export function askFor({ journal, flushing }: Session, asked: readonly { call: C
   if (!run) return
   for (const { call, for: need } of asked) {
     const { resolution, input = null, status } = call
-    const where = whereOf(run, call)
+    const where = whereIn(run, call)
     if (status === 'requested') issue(journal, { ...where, input, resolution })
     if (need === 'approval' && resolution.approval) {
       const { expiresMs, onExpiry } = resolution.approval
@@ -55,7 +53,7 @@ export function expire(session: Session, call: CallState): void {
   const { journal } = session
   const run = journal.state.current
   if (!run) return
-  const where = whereOf(run, call)
+  const where = whereIn(run, call)
   if (call.status === 'awaiting_answer') {
     const message = 'The call was not answered in time.'
     journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'answer_timeout', message })
@@ -110,10 +108,10 @@ export async function approve(session: Session, request: ApproveRequest): Promis
   if (changed && input !== undefined) applyHooks(session, { run, call }, changed, input)
   journal.append({
     type: 'approval_decided',
-    ...whereOf(run, call),
+    ...whereIn(run, call),
     digest,
     approved: true,
-    ...said(request),
+    ...byAndNote(request),
     ...(changed && input !== undefined && { input, resolution: changed.resolution }),
   })
   session.flushing.nudge()
@@ -123,8 +121,8 @@ export async function approve(session: Session, request: ApproveRequest): Promis
 /** Records the hooks' answers about a person's arguments. If a hook refuses or changes them, the call still waits for a decision. */
 function applyHooks(
   { journal, flushing }: Session,
-  { run, call }: CallToDecide,
-  { resolution, hooks, input }: ResolvedCall,
+  { run, call }: ReturnType<typeof callOf>,
+  { resolution, hooks = [], input }: ChangedCall,
   given: Json,
 ): void {
   recordHooks(journal, run.run, hooks, given)
@@ -134,7 +132,7 @@ function applyHooks(
   const ownDigest = call.resolution.ownDigest ?? call.resolution.inputDigest
   const { approval = call.resolution.approval } = resolution
   const newResolution = { ...resolution, ownDigest, ...defined({ approval }) }
-  issue(journal, { ...whereOf(run, call), input, resolution: newResolution }, newResolution)
+  issue(journal, { ...whereIn(run, call), input, resolution: newResolution }, newResolution)
   refuse(
     'changed_by_hook',
     `A hook has changed these arguments, and approval of ${call.callId} is requested again. Read them, then decide.`,
@@ -147,9 +145,9 @@ export function deny(session: Session, request: DenyRequest): void {
   const { journal } = session
   const { callId, digest } = request
   const { run, call } = callOf(session, callId)
-  const where = whereOf(run, call)
+  const where = whereIn(run, call)
   const why = textOf(request, 'reason')
-  journal.append({ type: 'approval_decided', ...where, digest, approved: false, ...said(request), ...why })
+  journal.append({ type: 'approval_decided', ...where, digest, approved: false, ...byAndNote(request), ...why })
   const begun = begunBefore(call)
   const what = begun ? `This call was not approved. ${begun.message}` : 'This call was not approved and was not executed.'
   const message = `${what}${why.reason === undefined ? '' : ` Reason: ${why.reason}`}`
@@ -223,7 +221,7 @@ function recordReportedOutcome(session: Session, request: ResolveRequest): void 
   const unknown = unknownOf(journal.state, callId)
   if (!unknown) return
   const waits = journal.state.current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution') ?? false
-  const where = { run: unknown.run, turn: unknown.turn, callId, tool: unknown.resolution.tool }
+  const where = whereIn(unknown, { ...unknown, callId })
   const by = decidedBy(request)
   if (resolution === 'skip') {
     journal.append({ type: 'tool_resolved', ...where, by: 'person', happened: false, decision: 'skip', ...by })
@@ -249,16 +247,16 @@ export async function answer(session: Session, request: AnswerRequest): Promise<
   const { callId, result } = request
   const open = callOf(session, callId)
   // The check omits the arguments, because the two together could exceed the size limit of an input.
-  const call = { ...whereOf(open.run, open.call), input: null, resolution: open.call.resolution }
+  const call = { ...whereIn(open.run, open.call), input: null, resolution: open.call.resolution }
   const checked = await asking(() =>
     pacing.schedule({ ...inputOf({ journal, run: open.run }, call), ...eventsOf(journal), result }, checkAnswer),
   )
   if (checked.kind === 'not_served') refuse('agent_not_served', `No worker currently serves the tool "${call.tool}". Try again.`)
   if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The answer does not match the tool's output schema. ${checked.message}`)
   checkAnswerRequest(session, request)
-  journal.append({ type: 'answer_received', ...whereOf(open.run, open.call), ...textOf(request, 'by') })
+  journal.append({ type: 'answer_received', ...whereIn(open.run, open.call), ...textOf(request, 'by') })
   if (checked.kind === 'fits') {
-    journal.append({ type: 'tool_completed', ...whereOf(open.run, open.call), attempt: 1, ...recorded(checked) })
+    journal.append({ type: 'tool_completed', ...whereIn(open.run, open.call), attempt: 1, ...recorded(checked) })
   }
   session.flushing.nudge()
 }
@@ -271,20 +269,16 @@ export function checkAnswerRequest(session: Session | undefined, request: Answer
 }
 
 /** A worker's resolution of a call with a person's arguments. `input`: the arguments that a hook substituted, if any. */
-interface ResolvedCall {
-  resolution: Resolution
-  hooks: readonly HookOutcome[]
-  input?: Json | undefined
-}
+type ChangedCall = Omit<ResolveToolResult & { kind: 'resolved' }, 'kind'>
 
 /** Has a worker resolve the call with different arguments. */
-async function resolveWith(session: Session, callId: string, given: Json): Promise<ResolvedCall> {
+async function resolveWith(session: Session, callId: string, given: Json): Promise<ChangedCall> {
   checkJson(given, 'input')
   const { run, call } = callOf(session, callId)
   const resolved = await askToResolve(session, run, call, given, 'and its hooks')
   const resolution = resolutionIn(resolved, call)
-  const { hooks = [], input } = resolved.kind === 'resolved' ? resolved : {}
-  if (resolution.invalid?.code === 'denied') return { resolution, hooks }
+  const { hooks, input } = resolved.kind === 'resolved' ? resolved : {}
+  if (resolution.invalid?.code === 'denied') return { resolution, ...defined({ hooks }) }
   if (resolution.invalid) refuse(resolution.invalid.code, resolution.invalid.message)
   const admission = admit(session.journal.state, { ...call, resolution })
   if (admission.as === 'replay')
@@ -292,7 +286,7 @@ async function resolveWith(session: Session, callId: string, given: Json): Promi
       'already_completed',
       `${admission.of} has already completed the call with these arguments. Deny this call, or change the arguments.`,
     )
-  return { resolution, hooks, input }
+  return { resolution, ...defined({ hooks, input }) }
 }
 
 /** Has a worker resolve the call with these arguments. Synchronous, because a promise would change the order of a task's commands. */
@@ -340,12 +334,7 @@ function nameOf(callId: unknown): string {
   return beginningOf(JSON.stringify(callId) ?? 'without an id', 100)
 }
 
-interface CallToDecide {
-  run: RunState
-  call: CallState
-}
-
-function callOf({ journal }: Session, callId: string): CallToDecide {
+function callOf({ journal }: Session, callId: string): { run: RunState; call: CallState } {
   const run = journal.state.current
   const call = run?.calls.find((one) => one.callId === callId)
   return run && call ? { run, call } : refuseNoCall('The current run', callId)
@@ -372,16 +361,12 @@ function waitingCall(session: Session, callId: string, status: CallState['status
   return call
 }
 
-function whereOf({ run, turn }: RunState, { callId, resolution }: CallState) {
-  return { run, turn, callId, tool: resolution.tool }
-}
-
-function said(request: { by?: string; note?: string }): { by?: string; note?: string } {
+function byAndNote(request: { by?: string; note?: string }): { by?: string; note?: string } {
   return { ...textOf(request, 'by'), ...textOf(request, 'note') }
 }
 
 function decidedBy(request: { by?: string; note?: string }): { decidedBy?: string; note?: string } {
-  const { by, note } = said(request)
+  const { by, note } = byAndNote(request)
   return { ...defined({ decidedBy: by, note }) }
 }
 

@@ -6,7 +6,7 @@ import { isTooDeep } from '../../session/json.ts'
 import type { LateResultSignal } from '../../session/protocol/protocol.ts'
 import { areSpendNotes } from '../../session/spending/spend-notes.ts'
 import type { Inheritance } from '../inherited.ts'
-import { recorded, recordReports } from '../recorded.ts'
+import { whereIn, recorded, recordReports } from './call.ts'
 import type { Journal } from '../journal.ts'
 import { hasEnded } from '../../session/past/call-status.ts'
 import type { CallState } from '../../session/state.ts'
@@ -54,7 +54,7 @@ function resolveLate(late: LateResultSignal, journal: Journal): void {
   const { unknown, current } = journal.state
   const known = unknown[callId]
   if (!known) return
-  const where = { run: known.run, turn: known.turn, callId, tool: known.resolution.tool }
+  const where = whereIn(known, { ...known, callId })
   const waits = current?.calls.some((call) => call.callId === callId && call.status === 'awaiting_resolution') ?? false
   const result = recorded(late)
   recordReports(journal, where, late)

@@ -12,9 +12,8 @@ import { answerIn, interruptedWhile, RideLost, whyLost } from '../lost-activity.
 import { summaryOf, toolCalls } from '../scheduling.ts'
 import { answerBuiltIn } from './built-in-call.ts'
 import { type Attempts, countAttempts } from './attempts.ts'
-import { type CallNeeds, inputOf, whereOf, type WorkflowCall } from './call.ts'
-import { mayLiveForMs } from './may-live.ts'
-import { recorded, recordReports } from '../recorded.ts'
+import { inputOf, whereIn, whereOf, type WorkflowCall, mayRunForMs, recorded, recordReports } from './call.ts'
+import type { CallNeeds } from '../session-parts.ts'
 import { flushBeforeBackoff } from '../flushing.ts'
 import { eventsOf, type Journal } from '../journal.ts'
 import { resolveEarlier, settleUnknown, UNKNOWN_TO_MODEL } from './unknown-call.ts'
@@ -30,7 +29,7 @@ const UNSEEN: readonly string[] = ['HeartbeatTimeout', 'Timeout', 'EndedBefore']
 export async function runToolCall(needs: CallNeeds, requested: CallState, ridden?: ExecuteToolResult | RideLost): Promise<void> {
   const { journal, run } = needs
   const { callId, resolution, input = null } = requested
-  const where = { run: run.run, turn: run.turn, callId, tool: resolution.tool }
+  const where = whereIn(run, requested)
   /** Whether an earlier step has issued the call: its attempts are not known here. A person's approval comes before the first attempt. */
   const isContinued = requested.status === 'issued' && !requested.approved
   /** Whether an attempt was lost that no process saw die. */
@@ -56,7 +55,7 @@ export async function runToolCall(needs: CallNeeds, requested: CallState, ridden
     needs.waits.end(callId)
     if (!newResolution) return
     const { effect, key } = call.resolution
-    const aliveMs = mayBeAlive ? mayLiveForMs(call.resolution) : 0
+    const aliveMs = mayBeAlive ? mayRunForMs(call.resolution) : 0
     const isStricter = effect === 'idempotent' && newResolution.effect === 'external'
     const isCareful = effect === 'idempotent' && mayHaveBegun() && patched('begun-by-key')
     call = { ...call, resolution: inPlaceOf(resolution, newResolution) }
@@ -197,7 +196,7 @@ async function execute(
       const attempt = attempts.lost(lost, { maxFailures: maxRetries, isOnce })
       progress.note(attempt, lost.how === 'died' ? lost.report?.progress : undefined)
       if (isOnce) {
-        const settled = await settleUnknown(needs, call, attempt, lost.how === 'died' && lost.confirmed ? 0 : mayLiveForMs(resolution))
+        const settled = await settleUnknown(needs, call, attempt, lost.how === 'died' && lost.confirmed ? 0 : mayRunForMs(resolution))
         if (settled === 'settled') return
       }
       const givenUp = attempts.givenUp()
@@ -267,7 +266,7 @@ function executeInput(needs: CallNeeds, call: WorkflowCall, { used }: Attempts, 
   }
 }
 
-/** Records what an attempt reports beside its outcome. */
+/** Records what an attempt reports besides its outcome. */
 function recordAttempt(
   journal: Journal,
   call: WorkflowCall,

@@ -5,9 +5,9 @@ import { MAX_DEATHS } from '../../session/attempts.ts'
 import { SETTLE_AFTER_MS } from '../../session/call-facts.ts'
 import { answerIn, whyLost } from '../lost-activity.ts'
 import { verifications } from '../scheduling.ts'
-import { type CallNeeds, inputOf, whereOf, type WorkflowCall } from './call.ts'
+import { inputOf, whereIn, whereOf, type WorkflowCall, recorded, recordReports } from './call.ts'
+import type { CallNeeds } from '../session-parts.ts'
 import { eventsOf } from '../journal.ts'
-import { recorded, recordReports } from '../recorded.ts'
 
 /** The message to a person about an unknown outcome. */
 const UNKNOWN = 'The outcome of this call is unknown: it may or may not have taken effect. The session waits for a person to resolve it.'
@@ -30,7 +30,7 @@ export async function settleUnknown(
   if (patched('flush-before-settling')) needs.flushing.nudge()
   // Even an interrupted run records the outcome of the calls that it had begun.
   return CancellationScope.nonCancellable(async () => {
-    const verdict = (await ownResult(needs, call, aliveMs, MAY_LIVE)) ?? (await settled(needs, call, attempt))
+    const verdict = (await ownResult(needs, call, aliveMs, MAY_RUN)) ?? (await settled(needs, call, attempt))
     if (verdict.kind === 'not_happened') {
       journal.append({ type: 'tool_resolved', ...where, by: 'verify', happened: false })
       return 'did_not_happen'
@@ -52,7 +52,7 @@ export async function resolveEarlier(needs: CallNeeds, callId: string): Promise<
   const { journal, alarms } = needs
   const earlier = journal.state.unknown[callId]
   if (!earlier) return 'did_not_happen'
-  const where = { run: earlier.run, turn: earlier.turn, callId, tool: earlier.resolution.tool }
+  const where = whereIn(earlier, { ...earlier, callId })
   const verdict: VerifyAnswer = await CancellationScope.nonCancellable(async () => {
     if (earlier.aliveForMs !== undefined) await condition(() => alarms.isDead(callId))
     if (earlier.input === undefined) return CANNOT_ASK
@@ -88,7 +88,7 @@ async function settled(needs: CallNeeds, call: WorkflowCall, attempt: number): P
 /** The answer of `verify`, or a late result of the worker itself. */
 type VerifyAnswer = VerifyToolResult & { by?: 'worker' }
 
-const MAY_LIVE = 'its worker was lost, and the attempt may be running until then'
+const MAY_RUN = 'its worker was lost, and the attempt may be running until then'
 const MAY_ARRIVE = 'its attempt was lost, and its request may arrive until then'
 
 /** Waits for the call's own result for the given time. `why`: the reason shown for the wait. */

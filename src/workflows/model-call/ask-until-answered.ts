@@ -1,12 +1,10 @@
 // A step of a run that calls a model. pawl reschedules it until it has an answer, fails permanently or is stopped.
 import { condition, sleep } from '@temporalio/workflow'
-import type { AskModelInput, NoAnswer } from '../../calls/activities.ts'
+import type { AskModelInput, NoAnswer, StepReport } from '../../calls/activities.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
 import { timerMs } from '../../session/backoff.ts'
-import type { AgentFacts } from '../../session/agent-facts.ts'
-import type { FailedAttempt } from '../../session/call-facts.ts'
 import { ranMs } from '../../session/pause.ts'
-import type { BudgetRaise, Cost } from '../../session/spending/spend.ts'
+import type { BudgetRaise } from '../../session/spending/spend.ts'
 import type { RunState, SessionState } from '../../session/state.ts'
 import { answerIn, interruptedWhile, type LostActivity, whyLost } from '../lost-activity.ts'
 import { modelCalls, summaryOf } from '../scheduling.ts'
@@ -18,12 +16,13 @@ import type { ServingWatch } from '../awaiting-worker.ts'
 
 /** What ends the step without an answer. */
 export type UnansweredEnd =
-  | { end: 'stopped' }
+  /** `by`: the hook that ended the run, if one did. */
+  | { end: 'stopped'; by?: { hook: string; reason: string } }
   /** Part of the spent amount is an assumed cost, and too little of the budget is left. */
   | { end: 'held_up'; reason: string; raise: BudgetRaise[] | undefined }
   | ({ end: 'failed' } & Failure)
 
-type Result = { failed?: FailedAttempt[]; facts?: AgentFacts; spent?: Cost } & { kind: string }
+type Result = StepReport & { kind: string }
 
 /** Results whose events carry their cost. */
 const WITH_COST: readonly string[] = ['completed', 'compacted']

@@ -3,35 +3,25 @@ import { patched } from '@temporalio/workflow'
 import type { CallModelResult, ExecuteToolResult, NoAnswer, Ride } from '../../calls/activities.ts'
 import { defined } from '../../session/defined.ts'
 import { noAttempts } from '../../session/attempts.ts'
-import type { BudgetRaise } from '../../session/spending/spend.ts'
 import type { RunState } from '../../session/state.ts'
-import { askUntilAnswered } from './ask-until-answered.ts'
+import { askUntilAnswered, type UnansweredEnd } from './ask-until-answered.ts'
 import { countAttempts } from '../calls/attempts.ts'
 import { compactConversation } from './compaction.ts'
 import { recordHooks } from '../hooks.ts'
 import { lostRideIn, type RideLost } from '../lost-activity.ts'
-import type { Failure, Session } from '../session-parts.ts'
+import type { Session } from '../session-parts.ts'
 
 /** How a model call ended; `model_completed` itself is in the journal. */
-export type ModelCallEnd =
-  /** `rides`: the outcomes of calls that ran within it. */
-  | { end: 'completed'; rides: readonly RideOutcome[] }
-  /** Part of the spent amount is an assumed cost, and too little of the budget is left. */
-  | { end: 'held_up'; reason: string; raise: BudgetRaise[] | undefined }
-  | { end: 'stopped'; by?: { hook: string; reason: string } }
-  | ({ end: 'failed' } & Failure)
+export type ModelCallEnd = UnansweredEnd | { end: 'completed'; rides: Rides }
 
-/** The outcome of a call, by its position in the answer. */
-export interface RideOutcome {
-  index: number
-  result: ExecuteToolResult | RideLost
-}
+/** The outcomes of the calls that ran as part of the model call, by their positions in the answer. */
+export type Rides = ReadonlyMap<number, ExecuteToolResult | RideLost>
 
 /** Makes the model call of `run`'s turn and records it. */
 export function callModel(session: Session, run: RunState): Promise<ModelCallEnd> {
   const { journal, inherited } = session
   const { run: number, turn } = run
-  let lostRides: RideOutcome[] = []
+  const rides = new Map<number, ExecuteToolResult | RideLost>()
   return askUntilAnswered<CallModelResult, ModelCallEnd>(session, run, {
     what: 'model call',
     // After a recovery, attempt numbers continue and the retry budget starts over.
@@ -44,14 +34,15 @@ export function callModel(session: Session, run: RunState): Promise<ModelCallEnd
     lost(lost) {
       const ride = lostRideIn(lost)
       if (!ride) return undefined
-      lostRides = [{ index: ride.call.index, result: ride.lost }]
+      rides.set(ride.call.index, ride.lost)
       return ride.call.answered as CallModelResult
     },
     answered(result) {
       switch (result.kind) {
         case 'completed':
           recordAnswer(session, run, result)
-          return { end: 'completed', rides: [...ridesIn(result), ...lostRides] }
+          for (const { index, result: outcome } of ridesIn(result)) rides.set(index, outcome)
+          return { end: 'completed', rides }
         case 'stopped':
           return { end: 'stopped', by: { hook: result.hook, reason: result.reason } }
         case 'compact':

@@ -32,7 +32,7 @@ import { type Journal, openJournal } from '../journal.ts'
 import type { ExecutionOpening } from './loading.ts'
 import type { Session } from '../session-parts.ts'
 import type { Resets } from '../resets.ts'
-import { recordEnded } from '../calls/ended-calls.ts'
+import { recordEnded } from '../calls/call.ts'
 import { defined } from '../../session/defined.ts'
 
 const NOTHING = { seq: 0, digest: '' }

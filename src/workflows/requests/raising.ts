@@ -45,12 +45,12 @@ export function raise(session: Session, request: RaiseRequest): RaiseAnswer {
   }
   const raised = higherIn(wanted, scope, budgetLines(state))
   if (Object.keys(raised).length === 0) return { already: true }
-  const said = stopDetails(request)
-  journal.append({ type: 'budget_raised', scope, ...(scope === 'run' && defined({ run })), ...raised, ...said })
-  if (state.paused?.code === 'budget_assumed') journal.append({ type: 'session_unpaused', ...said })
+  const details = stopDetails(request)
+  journal.append({ type: 'budget_raised', scope, ...(scope === 'run' && defined({ run })), ...raised, ...details })
+  if (state.paused?.code === 'budget_assumed') journal.append({ type: 'session_unpaused', ...details })
   const { error, current } = journal.state
   const canContinue = error?.code === 'budget_exhausted' && current && !problemWith(journal.state, current, 'continue_run')
-  if (canContinue) recover(journal, { strategy: 'continue_run', ...said })
+  if (canContinue) recover(journal, { strategy: 'continue_run', ...details })
   alarms.follow()
   flushing.nudge()
   return { already: false }

@@ -9,7 +9,7 @@ import type { RestoredValues } from '../../session/recovery/restored.ts'
 import { answerIn, whyLost } from '../lost-activity.ts'
 import { findKept, findKeptUntilStored } from '../scheduling.ts'
 import { eventsOf, type Journal } from '../journal.ts'
-import { held, nextStep, type Session } from '../session-parts.ts'
+import { nextStep, type Session, withRunsHeld } from '../session-parts.ts'
 import { readFor } from './reading.ts'
 import { checkRecovery, recover, recoverByPolicy, strategyOf, turnsRemovedAfter } from './recovery.ts'
 
@@ -31,7 +31,7 @@ export function restores(journal: Journal, request: RecoverRequest): boolean {
 /** Carries out a requested recovery that restores something. Checks the request again once the data to restore has been found. */
 export async function recoverRestoring(session: Session, request: RecoverRequest): Promise<void> {
   const { journal } = session
-  await held(session, async () => {
+  await withRunsHeld(session, async () => {
     for (;;) {
       const point = pointOf(journal, strategyOf(journal.state, request))
       const found = point && (await readFor(() => findKept({ ...eventsOf(journal), ...point })))

@@ -16,7 +16,7 @@ import type {
 import { TARGET_REQUIRED, targetIn } from '../../session/protocol/requests.ts'
 import { findPlace } from '../scheduling.ts'
 import { eventsOf } from '../journal.ts'
-import { endRun, hasRunInProgress, held, refuse, type Session, stopDetails, textOf, withholdLater } from '../session-parts.ts'
+import { endRun, hasRunInProgress, refuse, type Session, stopDetails, textOf, withholdLater, withRunsHeld } from '../session-parts.ts'
 import { readFor } from './reading.ts'
 import type { QueuedMessage, SessionState } from '../../session/state.ts'
 import { defined } from '../../session/defined.ts'
@@ -55,11 +55,11 @@ export async function rollBack(
   // The run that is stopped must not take a later message with it.
   const ended = withholdLater(session, upToSeq)
   try {
-    return await held(session, async () => {
-      await placeOf(session, { target })
+    return await withRunsHeld(session, async () => {
+      await locate(session, { target })
       await interruptRun(session, { reason: 'rolled back', ...stopDetails(request) })
       const forgets = keys === 'forgotten' && { calls: rememberedCalls(session.journal.state) }
-      const place = await placeOf(session, { target, upToSeq, ...forgets })
+      const place = await locate(session, { target, upToSeq, ...forgets })
       await rewindTo(session, place, { upToSeq, target, ...(keys === 'forgotten' && forgottenAt(place)), ...stopDetails(request) })
       return { toSeq: place.seq, effects: place.effects, moreEffects: place.more }
     })
@@ -74,18 +74,18 @@ function rememberedCalls({ keys, unknown }: SessionState): string[] {
 }
 
 /** A rollback that forgets effects names each of them that the state remembers, not only those that it reports. */
-function forgottenAt({ among }: Place): Pick<EventOf<'rolled_back'>, 'keys' | 'alsoForgotten'> {
+function forgottenAt({ among }: FoundPlace): Pick<EventOf<'rolled_back'>, 'keys' | 'alsoForgotten'> {
   return { keys: 'forgotten', ...(among && patched('forgets-all') && { alsoForgotten: among }) }
 }
 
 /** Answers the newest run's messages again, under the same intent. Effects that the run completed are replayed. */
 export async function regenerate(session: Session, request: RegenerateRequest): Promise<RegenerateAnswer> {
   const { journal } = session
-  return held(session, async () => {
+  return withRunsHeld(session, async () => {
     // Checked before the run is stopped, because a refusal must change nothing.
-    repeatable(journal.state, await placeOf(session, { newestRun: true }))
+    repeatable(journal.state, await locate(session, { newestRun: true }))
     await interruptRun(session, { reason: 'regenerated', ...stopDetails(request) })
-    const place = await placeOf(session, { newestRun: true })
+    const place = await locate(session, { newestRun: true })
     const opener = repeatable(journal.state, place)
     const seq = await rewindTo(session, place, { upToSeq: 0, ...(place.again && { again: place.again }), ...stopDetails(request) })
     return { toSeq: place.seq, effects: place.effects, moreEffects: place.more, messageId: opener.messageId, seq }
@@ -95,7 +95,7 @@ export async function regenerate(session: Session, request: RegenerateRequest): 
 /**
  * The message that opened the newest run. Refuses a run that is no longer part of the session, and one with effects that may have happened.
  */
-function repeatable({ current, unknown }: SessionState, { again, effects }: Place): QueuedMessage {
+function repeatable({ current, unknown }: SessionState, { again, effects }: FoundPlace): QueuedMessage {
   const [opener] = again?.messages ?? []
   if (!opener)
     return refuse('run_not_found', 'The newest run is no longer part of the session, so there is nothing to repeat: send a message.')
@@ -112,7 +112,7 @@ function repeatable({ current, unknown }: SessionState, { again, effects }: Plac
   return opener
 }
 
-type Place = Awaited<ReturnType<typeof placeOf>>
+type FoundPlace = Awaited<ReturnType<typeof locate>>
 
 /**
  * How long a rollback waits for the store before it answers. By then, a message that is sent again finds no trace of its first run there.
@@ -122,7 +122,7 @@ const STORED_WITHIN_MS = 2_000
 /** Rolls back; returns the `seq` of the event. */
 async function rewindTo(
   session: Session,
-  { seq: toSeq, lastMessageId, effects, more, removed, restored }: Place,
+  { seq: toSeq, lastMessageId, effects, more, removed, restored }: FoundPlace,
   about: Pick<EventOf<'rolled_back'>, 'upToSeq' | 'target' | 'keys' | 'alsoForgotten' | 'again' | 'by' | 'reason'>,
 ): Promise<number> {
   const { journal, flushing } = session
@@ -148,10 +148,10 @@ async function rewindTo(
 export async function forkPoint(session: Session, request: ForkRequest): Promise<ForkPoint> {
   const { interrupt } = request
   const target = request.target === undefined ? undefined : (targetIn(request.target) ?? refuse('invalid_target', TARGET_REQUIRED))
-  return held(session, async () => {
-    if (target !== undefined) await placeOf(session, { target, archived: true })
+  return withRunsHeld(session, async () => {
+    if (target !== undefined) await locate(session, { target, archived: true })
     if (interrupt !== false) await interruptRun(session, { reason: 'forked', ...stopDetails(request) })
-    const { seq: toSeq, digest, effects, more } = await placeOf(session, { ...(target && { target }), archived: true })
+    const { seq: toSeq, digest, effects, more } = await locate(session, { ...(target && { target }), archived: true })
     // The fork copies only stored events.
     session.flushing.nudge()
     return { toSeq, digest, effects, moreEffects: more }
@@ -169,7 +169,7 @@ async function interruptRun(session: Session, details: { reason?: string; by?: s
   }
 }
 
-async function placeOf({ journal }: Session, which: Pick<FindPlaceInput, 'target' | 'upToSeq' | 'newestRun' | 'archived' | 'calls'>) {
+async function locate({ journal }: Session, which: Pick<FindPlaceInput, 'target' | 'upToSeq' | 'newestRun' | 'archived' | 'calls'>) {
   const place = await readFor(() => findPlace({ ...eventsOf(journal), ...which }))
   return place.kind === 'found' ? place : refuse(place.code, place.reason)
 }

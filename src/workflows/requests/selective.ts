@@ -8,13 +8,13 @@ import type { CallState } from '../../session/state.ts'
 import { askToResolve, resolutionIn } from '../calls/approvals.ts'
 import { findCalls } from '../scheduling.ts'
 import { eventsOf, type Journal } from '../journal.ts'
-import { held, type Session, textOf } from '../session-parts.ts'
+import { withRunsHeld, type Session, textOf } from '../session-parts.ts'
 import { readFor } from './reading.ts'
 import { checkRecovery } from './recovery.ts'
 
 /** Runs the recovery, once its calls have been read and checked. */
 export async function recoverCalls(session: Session, request: RecoverRequest): Promise<void> {
-  await held(session, async () => {
+  await withRunsHeld(session, async () => {
     const { journal } = session
     const found = await callsFor(session, request)
     checkRecovery(journal, request)

@@ -112,7 +112,7 @@ describe('a backlog', () => {
     return { flush: (withinMs?: number) => flusher.flush(backlog, {} as Client, withinMs), stored: () => stored.seq }
   }
 
-  it('a backlog resumes after the part that was stored last, whatever ended the flush', async () => {
+  it('a backlog resumes after the last stored part, no matter how the flush ended', async () => {
     let cut = 4
     const { flush, stored } = flushing((seq) => {
       if (seq === cut) throw new StoreError('store_unavailable', 'gone')

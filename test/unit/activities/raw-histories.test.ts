@@ -297,7 +297,7 @@ describe('the answers', () => {
     expect(lost).toBeUndefined()
   })
 
-  it('the late result of a call without an answer is passed on although something is stored since it came', async () => {
+  it('the late result of a call without an answer is passed on although events have been stored since it arrived', async () => {
     const answers = [{ of: 'call', run: 1, turn: 1, callId: 't_1_1_0' }]
     const result = (callId: string) => signalled('late_result', { callId, attempt: 1 })
     const loaded = [started({}), scheduled('loadSession', {}), ended(2, { found: true, answers })] as const
@@ -476,7 +476,7 @@ it('an update that was passed on counts as done once its event is stored, even i
   expect(namesOf(await readWith(3, known, ...history))).toEqual(['unpause'])
 })
 
-it('an interrupt that has not ended its run yet is passed on although something is stored since it came', async () => {
+it('an interrupt that has not ended its run yet is passed on although events have been stored since it arrived', async () => {
   const flushed = scheduled('flush', at(6))
   const begun = [started({}), asks(1, 1, 3), ended(2, requested), uses(1, 1, 5)] as const
   const namesWith = async (run: number, known: readonly object[], ...history: HistoryEvent[]) => {
@@ -532,7 +532,7 @@ describe('a call with an effect that ran as part of a model call', () => {
     expect((await read(1, started({}), asks(1, 1, 2), ended(2, result))).answers).toEqual([{ of: 'model', run: 1, turn: 1, result }])
   })
 
-  it('a riding call of a run to which the session does not come would be lost', async () => {
+  it('a riding call would be lost if the session does not reach its run', async () => {
     const result = { ...answered, rides: [{ index: 0, ms: 1, result: { kind: 'completed', attempt: 1 } }] }
     const idle = { run: 1, status: 'idle', current: null, inbox: [] }
     expect(await lostIn(1, idle, started({}), asks(2, 1, 2), ended(2, result))).toBeUndefined()

@@ -98,7 +98,7 @@ describe('the parts to flush', () => {
     expect((await collect(reading().parts(target(watermarkOf(MIDDLE)), START, client))).flat()).toEqual([...OLD, ...MIDDLE])
   })
 
-  it('the parts to flush are bounded in bytes, too', async () => {
+  it('the parts to flush are also bounded in bytes', async () => {
     const large = eventsAfter(START, 30).map((entry) => ({ ...entry, json: entry.json.padEnd(500_000) }))
     const log = { ...emptyLog(), read: () => large }
     const parts = await collect(reading(storeOf(), log).parts(chainOf(NEW).target(watermarkOf(large)), START, {} as Client))
@@ -123,7 +123,7 @@ describe('the parts to flush', () => {
     expect(log.given).toEqual(ALL.slice(4_000))
   })
 
-  it('the parts to flush of an execution are returned only once its last digest is known to be right', async () => {
+  it('the parts of an execution are returned for a flush only once its last digest is known to be correct', async () => {
     // The worker that answers the query holds events of a task that was rejected.
     const phantom = eventsAfter(watermarkOf(MIDDLE), 900, 'phantom')
     const { client, target } = chainOf(OLD, MIDDLE, phantom)

@@ -35,7 +35,7 @@ describe('canonical JSON', () => {
     expect(canonicalJson('\u20ac$\u000f\nA\'B"\\"/')).toBe('"\u20ac$\\u000f\\nA\'B\\"\\\\\\"/"')
   })
 
-  it('canonical JSON follows the RFC for every value that UTF-8 can encode, even beside one that it cannot', () => {
+  it('canonical JSON follows the RFC for every value that UTF-8 can encode, even next to one that it cannot', () => {
     fc.assert(
       fc.property(unicodeJson, (value) => {
         expect(canonicalJson(value)).toBe(canonicalize(value))
@@ -44,7 +44,7 @@ describe('canonical JSON', () => {
     )
   })
 
-  it('canonical JSON represents the same value, and is the same whatever the order of the members', () => {
+  it('canonical JSON represents the same value, and does not depend on the order of the members', () => {
     fc.assert(
       fc.property(anyJson, (value) => {
         const text = canonicalJson(value)

@@ -45,7 +45,7 @@ describe('the compaction option', () => {
 })
 
 describe('the window of a model', () => {
-  it('the window of a model must be known for compaction, for every model that is known when the agent is declared', () => {
+  it('compaction requires a known window for every model that is known when the agent is declared', () => {
     const needs = (option: string) =>
       `Agent "a": compaction needs the context window of ${option} (scripted), which pawl does not know. Declare it with its contextWindow.`
     expect(refusal(() => agent({ model: unknown, compaction: true }))).toBe(needs('model'))

@@ -130,7 +130,7 @@ describe('a tool', () => {
     expect(() => defineAgent({ ...AGENT, output: Order } as AgentOptions)).not.toThrow()
   })
 
-  it('a tool is refused if its input has alternatives beside its properties, which providers refuse in every request', () => {
+  it('a tool is refused if its input has both alternatives and properties, which providers refuse in every request', () => {
     const union = (keyword: string): unknown => {
       const schema = { type: 'object', properties: { a: {} }, [keyword]: [{ required: ['a'] }] }
       const input = { version: 1, vendor: 'own', validate: (value: unknown) => ({ value }), jsonSchema: { input: () => schema } }

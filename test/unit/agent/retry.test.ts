@@ -38,7 +38,7 @@ describe('a requested wait', () => {
     }
   })
 
-  it('a requested wait becomes a valid timer of the workflow, whatever it is', () => {
+  it('any requested wait becomes a valid timer of the workflow', () => {
     fc.assert(
       fc.property(fc.anything(), (asked) => {
         const ms = timerMs(asked)

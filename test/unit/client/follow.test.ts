@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { followBatches } from '../../../src/client/session/follow.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import { StoreError } from '../../../src/store/errors.ts'
-import type { Store, WatchedCommits } from '../../../src/store/store.ts'
+import type { Store, NotificationKind } from '../../../src/store/store.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -12,10 +12,10 @@ afterEach(() => void vi.useRealTimers())
 const eventAt = (seq: number): SessionEvent => ({ v: 1, seq, at: 0, type: 'turn_started', run: 1, turn: seq, takes: [] })
 
 /** A follower of a store, with or without notifications of other sessions, and of a workflow that has nothing to add. */
-function following({ isTalking, isAway = false, which }: { isTalking: boolean; isAway?: boolean; which?: WatchedCommits }) {
+function following({ isTalking, isAway = false, which }: { isTalking: boolean; isAway?: boolean; which?: NotificationKind }) {
   const stored: SessionEvent[] = []
   const counts = { reads: 0, queries: 0 }
-  let watched: WatchedCommits | undefined
+  let watched: NotificationKind | undefined
   let ring = (): void => undefined
   const store: Pick<Store, 'events' | 'watch' | 'hasHeardWithin'> = {
     async events(_id, { after = 0 } = {}) {

@@ -58,7 +58,7 @@ describe('the run of a message', () => {
     )
   })
 
-  it('the end of a run is taken back by later events exactly if all events together say something else', () => {
+  it('later events revoke the end of a run exactly if all events together have another outcome', () => {
     fc.assert(
       fc.property(eventfulSessions, fc.double({ min: 0, max: 1, noNaN: true }), ({ events }, share) => {
         const cut = Math.floor(share * events.length)
@@ -73,7 +73,7 @@ describe('the run of a message', () => {
     )
   })
 
-  it('the run of each message has settled once its session has nothing left to do, whatever has happened in it', () => {
+  it('the run of each message has settled once its session has nothing left to do', () => {
     fc.assert(
       fc.property(eventfulSessions, ({ events, state }) => {
         if (state.current !== null || state.inbox.length > 0) return
@@ -101,7 +101,7 @@ describe('the run of a message', () => {
     )
   })
 
-  it('the run of a message ends at the event that says so, in whatever batches the events arrive', () => {
+  it('the run of a message ends at the same event, no matter in which batches the events arrive', () => {
     fc.assert(
       fc.property(soundSessions, fc.integer({ min: 1, max: 7 }), ({ events, accepted }, size) => {
         const completed = accepted.find((messageId) => settledOf(messageId, events)?.status === 'completed')

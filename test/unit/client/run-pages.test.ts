@@ -37,7 +37,7 @@ const numbered = (...bodies: EventBody[]): SessionEvent[] =>
   bodies.map((body, index) => ({ v: 1, seq: index + 1, at: index, ...body }) as SessionEvent)
 
 describe('the handle of a message whose events fill several pages', () => {
-  it('a handle says the same of a run whatever the size of the pages that it reads', async () => {
+  it('a handle reports the same about a run for every page size', async () => {
     await fc.assert(
       fc.asyncProperty(eventfulSessions, fc.integer({ min: 1, max: 5 }), async ({ events }, pageSize) => {
         for (const event of events) {

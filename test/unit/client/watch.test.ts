@@ -1,6 +1,6 @@
 // Watching: what belongs to one moment is seen together.
 import { expect, it } from 'vitest'
-import { watchBatches } from '../../../src/client/session/watch.ts'
+import { watchBatches } from '../../../src/client/session/follow.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import type { Store } from '../../../src/store/store.ts'
 

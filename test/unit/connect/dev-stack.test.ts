@@ -170,7 +170,7 @@ describe('a Temporal server that nothing names', () => {
     message: expect.stringMatching(/TEMPORAL_ADDRESS.*\{ temporal: \{ address \} \}.*TEMPORAL_PROFILE.*`pawl dev/) as string,
   }
 
-  it('a Temporal server that nothing names is not guessed: a client refuses, whatever listens on the usual port', async () => {
+  it('a client without an address refuses to connect, even if a server listens on the usual port', async () => {
     const given: ConnectOptions[] = [{}, { namespace: 'default' }, { temporal: { namespace: 'n', apiKey: 'k' } }, { postgres: false }]
     for (const options of given) await expect(Pawl.connect(options)).rejects.toMatchObject(refused)
   })

@@ -1,13 +1,13 @@
 // What is recorded of an error that a body threw, and of the events that it reported.
 import { describe, expect, it } from 'vitest'
 import { isToolError } from '../../../src/agent/errors.ts'
-import { failedAttempt, type Notes, notesOf } from '../../../src/jobs/attempt.ts'
+import { failedAttempt, type BodyReports, startReports } from '../../../src/jobs/attempt.ts'
 import type { JobLink } from '../../../src/calls/jobs.ts'
 import { areCustomEvents } from '../../../src/session/hooks/custom-events.ts'
 import type { Json } from '../../../src/session/json.ts'
 
 describe('what is recorded of a failed attempt', () => {
-  it('the record of a failed attempt is bounded, whatever was thrown', () => {
+  it('the record of a failed attempt is bounded for any thrown value', () => {
     const error = Object.assign(new Error('m'.repeat(1_000_000)), { name: 'n'.repeat(1_000_000), code: 'c'.repeat(1_000_000) })
     const { class: name, code, message } = failedAttempt(1, error, { retryable: true, worker: 'w' })
     expect([name.length, code?.length, message.length]).toEqual([200, 200, 4_000])
@@ -20,10 +20,10 @@ describe('what is recorded of a failed attempt', () => {
 
 describe('custom events', () => {
   const LINK = { progress: () => undefined } as unknown as JobLink
-  const reports = (): Notes => notesOf({ number: 1, failures: 0, failed: [], deaths: 0 } as never, LINK)
+  const reports = (): BodyReports => startReports({ number: 1, failures: 0, failed: [], deaths: 0 } as never, LINK)
 
   /** The code of the error that `emit` throws; undefined if it accepts the event. */
-  function refusal(notes: Notes, name: string, data?: unknown): string | undefined {
+  function refusal(notes: BodyReports, name: string, data?: unknown): string | undefined {
     try {
       notes.emit(name, data as Json)
     } catch (error) {
@@ -37,7 +37,7 @@ describe('custom events', () => {
     notes.emit('shipped', { parcel: 7, weight: undefined as never })
     notes.emit('shipped', null)
     notes.emit('told the customer')
-    expect(notes.said().emitted).toEqual([
+    expect(notes.all().emitted).toEqual([
       { name: 'shipped', data: { parcel: 7 } },
       { name: 'shipped', data: null },
       { name: 'told the customer' },
@@ -49,7 +49,7 @@ describe('custom events', () => {
     const parcels = [1]
     notes.emit('packed', parcels)
     parcels.push(2)
-    expect(notes.said().emitted).toEqual([{ name: 'packed', data: [1] }])
+    expect(notes.all().emitted).toEqual([{ name: 'packed', data: [1] }])
   })
 
   it.each(['', 'x'.repeat(201), 'a\0', '\ud800', 7 as unknown as string])('custom events are refused with the name %j', (name) => {
@@ -75,6 +75,6 @@ describe('custom events', () => {
     while (refusal(large, 'n', 'x'.repeat(15_000)) === undefined);
     expect(refusal(large, 'n', 'x'.repeat(15_000))).toBe('event_too_large')
     expect(refusal(large, 'n', 'x')).toBeUndefined()
-    for (const { emitted } of [many.said(), large.said()]) expect(areCustomEvents(emitted)).toBe(true)
+    for (const { emitted } of [many.all(), large.all()]) expect(areCustomEvents(emitted)).toBe(true)
   })
 })

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import { type CallDeadline, signalUntil } from '../../../src/jobs/model-call/deadline.ts'
+import { type CallDeadline, signalUntil } from '../../../src/jobs/model-call/model-step.ts'
 import { unlessAborted } from '../../../src/waiting/unless-aborted.ts'
 import { until } from '../../support/until.ts'
 

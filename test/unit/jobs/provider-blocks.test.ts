@@ -93,7 +93,7 @@ describe('blocks of a provider', () => {
 describe('the piece of a stream with a call of a provider', () => {
   const call: ModelDelta = { type: 'provider_call', index: 1, id: 's', name: 'web_search' }
 
-  it('it is a piece of its own, at one position', () => {
+  it('a provider’s call in a stream is a separate piece, at one position', () => {
     expect(soundDelta({ ...call, more: 1 })).toEqual(call)
     expect(soundDelta({ ...call, name: '' })).toBeUndefined()
     expect(soundDelta({ ...call, id: 1 })).toBeUndefined()

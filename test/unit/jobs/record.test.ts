@@ -177,7 +177,7 @@ describe('the record', () => {
     expect(values.kept).toEqual([])
   })
 
-  it('the record keeps what the model sees beside the value', async () => {
+  it('the record keeps what the model sees in addition to the value', async () => {
     expect(await record({ secret: 1 }, { toModel: () => 'all is well' })).toEqual({ value: { secret: 1 }, content: 'all is well' })
     const blocks = [{ type: 'text' as const, text: 'seen' }]
     expect(await record({ secret: 1 }, { toModel: () => blocks })).toEqual({ value: { secret: 1 }, content: blocks })
@@ -268,7 +268,7 @@ describe('the record', () => {
     expect(seen.warnings).toHaveLength(3)
   })
 
-  it('the record has the value that the body returned, whatever the tool does to it afterwards', async () => {
+  it('the record has the value that the body returned, even if the tool changes it afterwards', async () => {
     const change = (result: unknown): string => ((result as { id: number }).id = 0).toString()
     expect(await record({ id: 7 }, { effectId: change, toModel: change })).toMatchObject({ value: { id: 7 } })
   })

@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { ModelError } from '../../../src/agent/errors.ts'
 import { ModelFailure } from '../../../src/jobs/model-call/ask-model.ts'
 import { askWithoutRefused } from '../../../src/jobs/model-call/refused-content.ts'
-import type { AttemptSoFar, ModelAnswer } from '../../../src/calls/jobs.ts'
+import type { ModelAnswer } from '../../../src/calls/jobs.ts'
+import type { AttemptSoFar } from '../../../src/session/attempts.ts'
 import type { AssistantBlock, DocumentBlock, ImageBlock, MediaBlock, Message } from '../../../src/session/content.ts'
 import { messagesFor } from '../../../src/session/transcript/model-messages.ts'
 import { emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
@@ -148,7 +149,7 @@ describe('a refused request', () => {
     expect(asked.requests).toHaveLength(1)
   })
 
-  it('a refused request fails as it is if no content is at fault, and counts as one failed attempt', async () => {
+  it('a refused request fails unchanged if no content is at fault, and counts as one failed attempt', async () => {
     const asked = await ask([...before, user('bad', image('bad'))], { bad: /hello/ })
     expect(asked.answer).toMatchObject({ cause: { message: expect.stringContaining('Could not accept this') } })
     expect(asked.requests.length).toBeGreaterThan(2)

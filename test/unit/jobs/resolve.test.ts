@@ -74,7 +74,7 @@ describe('the resolution of a call', () => {
     expect(resolution).not.toHaveProperty('key')
   })
 
-  it('the resolution of a call is the same for the same call, whatever the order of its arguments', async () => {
+  it('the resolution of a call is the same for the same call, regardless of the order of its arguments', async () => {
     expect(await resolve('pay', { order: 'o', cents: 1 })).toEqual(await resolve('pay', { cents: 1, order: 'o' }))
   })
 

@@ -1,6 +1,6 @@
 // Which thinking and metadata a model is sent: only those of its own provider.
 import { describe, expect, it } from 'vitest'
-import { readableBy, withProvider } from '../../../src/jobs/model-call/thinking.ts'
+import { readableBy, withProvider } from '../../../src/jobs/model-call/provider-blocks.ts'
 import type { AssistantBlock, Message } from '../../../src/session/content.ts'
 
 const metadata = { providerMetadata: { openai: { itemId: 'x' } } }

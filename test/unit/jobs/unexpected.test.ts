@@ -1,6 +1,6 @@
 // When two errors that pawl does not know count as the same.
 import { describe, expect, it } from 'vitest'
-import { unexpectedDigest } from '../../../src/jobs/model-call/unexpected.ts'
+import { unexpectedDigest } from '../../../src/jobs/model-call/after-failure.ts'
 
 /** An error that names a request, from one line. */
 const lost = (request: string): Error => new TypeError(`Request ${request} has no usage.`)

@@ -11,7 +11,7 @@ it('a readable log line has the time, the level, the message and the fields', ()
   )
 })
 
-it('a readable log line stays on one line whatever it contains, and cannot control the terminal', () => {
+it('a readable log line always stays on one line, and cannot control the terminal', () => {
   const line = lineOf({ reason: 'a\nb\u001b[31m\u009b1m' }, 'one\ntwo\u001b[2J')
   expect(line.split('\n')).toHaveLength(2)
   expect(line).toContain('one\\u000atwo\\u001b[2J reason="a\\nb\\u001b[31m\\u009b1m"')

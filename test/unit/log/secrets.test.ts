@@ -22,7 +22,7 @@ describe('a name', () => {
 describe('an added name', () => {
   const isSecret = secretsBy(['email', 'customer.phone'])
 
-  it('an added name applies at any depth, whatever its case and separators', () => {
+  it('an added name applies at any depth, regardless of case and separators', () => {
     expect(isSecret(['email'])).toBe(true)
     expect(isSecret(['args', 'customer', 'E-Mail'])).toBe(true)
   })

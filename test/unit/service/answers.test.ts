@@ -147,7 +147,7 @@ describe('a request', () => {
     expect(read('tags=a')).toEqual({ tags: ['a'] })
   })
 
-  it('only texts of a query that look like numbers or booleans become such', () => {
+  it('only query values that look like numbers or booleans are converted', () => {
     expect(read('limit=0x10&paused=1')).toEqual({ limit: '0x10', paused: '1' })
     expect(read('limit=')).toEqual({ limit: '' })
   })

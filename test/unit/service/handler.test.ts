@@ -81,7 +81,7 @@ it('a stream of the feed with an invalid cursor is refused', async () => {
   expect([response.status, await response.json()]).toMatchObject([400, { code: 'invalid_option' }])
 })
 
-it('a client that disconnects while it waits for a run is no failure of the server: nothing is logged', async () => {
+it('a client that disconnects while it waits for a run is not a server failure: nothing is logged', async () => {
   const lines: object[] = []
   const note = (fields: object): void => void lines.push(fields)
   const client = new AbortController()

@@ -73,7 +73,7 @@ it.each<[string, RequestListener]>([
   expect(body.detail).toContain('before body parsers such as express.json()')
 })
 
-it('a body that Fastify has parsed is reported, too', async () => {
+it('a body that Fastify has parsed is also reported', async () => {
   const app = fastify()
   app.post('/echo', (request, reply) => {
     reply.hijack()

@@ -138,7 +138,7 @@ describe('the document', () => {
     expect(reason).toMatchObject({ description: expect.stringContaining('shown to the model') })
   })
 
-  it('the document says which numbers are whole, and has a type beside every constant', () => {
+  it('the document says which numbers are whole, and has a type for every constant', () => {
     expect(schemas.ModelCompletedEvent?.properties).toMatchObject({
       v: { type: 'integer', const: 1 },
       seq: { type: 'integer' },

@@ -221,7 +221,7 @@ describe('readers that never read', () => {
     expect(responses).toHaveLength(1_000)
   })
 
-  it('readers that stop midway are dropped, too, while others keep reading', async () => {
+  it('readers that stop midway are also dropped, while others keep reading', async () => {
     // A pause of this process must not count as one of the reader.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())

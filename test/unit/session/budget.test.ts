@@ -109,7 +109,7 @@ describe('what is counted', () => {
     expect(sum).toEqual({ tokens: 10, usd: 1 })
   })
 
-  it('spending never decreases, whatever happens to a session', () => {
+  it('spending never decreases, no matter what happens to a session', () => {
     fc.assert(
       fc.property(eventfulSessions, ({ events }) => {
         let state: SessionState | undefined

@@ -194,7 +194,7 @@ describe('a compacted conversation', () => {
     expect(textsOf(messagesFor(talk.fold()))[0]).toBe('user: go')
   })
 
-  it('a rollback to before a compaction restores the whole conversation, and one to a later point keeps the summary', () => {
+  it('a rollback to a point before a compaction restores the whole conversation, and one to a later point keeps the summary', () => {
     const talk = conversation()
     talk.run('go')
     for (let n = 1; n <= 5; n++) talk.call('look', `sky ${n}`)
@@ -248,7 +248,7 @@ describe('the documents of a compacted conversation', () => {
     return talk
   }
 
-  it('the documents of a compacted conversation that the model no longer sees are named, those of tools, too', () => {
+  it('documents that the model no longer sees after a compaction are named, including those of tools', () => {
     const transcript = talkWithDocuments().fold()
     expect(titles(messagesFor(transcript)[0])).toEqual(['one.txt'])
     const head = headIn(transcript)
@@ -456,7 +456,7 @@ describe('any session that is compacted', () => {
     expect(met).toBeGreaterThan(100)
   })
 
-  it('a rollback to before a compaction restores the messages and the transcript of a session never compacted', () => {
+  it('after a rollback to a point before a compaction, the messages and the transcript are as if it never happened', () => {
     const met = metInSessions(({ events }) => {
       let count = 0
       for (const [index, { type, seq }] of events.entries()) {

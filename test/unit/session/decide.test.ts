@@ -76,7 +76,7 @@ describe('a session', () => {
     expect(decide(running({ phase: 'model' }), dueAt(0))).toEqual({ do: 'call_model', run: 3, turn: 2 })
   })
 
-  it('a session completes a run that has its answer, even if a message has arrived meanwhile', () => {
+  it('a session completes a run that has its answer, even if another message has arrived', () => {
     const answered = running({ phase: 'answered', stopReason: 'refusal' }, { inbox: [{ messageId: 'm' }] })
     expect(decide(answered, dueAt(0))).toEqual({ do: 'complete_run', run: 3, turns: 2, stopReason: 'refusal', usage: NO_USAGE })
   })
@@ -157,7 +157,7 @@ describe('a call', () => {
     expect(admit(unknown, call(0, 'external', 'issued', { key: 'x', inputDigest: 'x' }))).toEqual({ as: 'execute' })
   })
 
-  it('a call that is a read is executed, whatever has completed or is unknown', () => {
+  it('a read is executed regardless of what has completed or is unknown', () => {
     const much = state({ keys: { [shortHash('k')]: 't_1_1_0' }, unknown: unknownOf({ inputDigest: 'd' }) })
     expect(admit(much, call(0, 'read', 'issued', { inputDigest: 'd' }))).toEqual({ as: 'execute' })
   })

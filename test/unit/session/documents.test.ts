@@ -67,7 +67,7 @@ it('a document is called by its name, its type and its size where it is not show
 })
 
 describe('a file', () => {
-  it('a file becomes the block for its bytes, whatever its declared type', () => {
+  it('a file becomes the block for its bytes, regardless of its declared type', () => {
     const png = base64(imageBytes('image/png'))
     expect(blockOfFile({ data: png, mediaType: 'application/pdf' })).toMatchObject({ type: 'image', source: { media_type: 'image/png' } })
     const pdf = base64(pdfBytes())

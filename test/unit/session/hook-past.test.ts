@@ -133,7 +133,7 @@ describe('after going back', () => {
     expect(hasRun(past, { on: 'postToolUse', turn: 1, outcome: { ...LOOK, args: null } }, 'h')).toBe(true)
   })
 
-  it('after a rollback to before a selective recovery, hooks run for the newest outcome, which the transcript still shows', () => {
+  it('after a rollback to a point before a selective recovery, hooks run for the newest outcome, which the transcript still shows', () => {
     const again = { callId: LOOK.callId, as: `${LOOK.callId}#2` }
     const past = pastOf(
       ...ENDED,

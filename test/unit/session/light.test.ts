@@ -48,7 +48,7 @@ describe('events without contents', () => {
     }
   })
 
-  it('events without contents are small, whatever was said', () => {
+  it('events without contents are small, even if their contents are large', () => {
     const text = 'x'.repeat(100_000)
     const event = {
       ...{ v: 1, seq: 4, at: 1, type: 'model_completed', run: 1, turn: 1, attempt: 1, model: 'm', stopReason: 'tool_use' },

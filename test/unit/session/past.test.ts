@@ -342,7 +342,7 @@ describe('all readers of a session', () => {
     expect(met).toBeGreaterThan(fixed)
   })
 
-  it('all readers of a session agree on calls whose outcome became known late, even after a rollback to before that', () => {
+  it('all readers of a session agree on calls whose outcome became known late, even after a rollback to an earlier point', () => {
     const met = metInSessions((session) =>
       resolvedLate(session)
         .flatMap((one) => [one, ...wentBack(one)])

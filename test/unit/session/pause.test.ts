@@ -70,7 +70,7 @@ describe('a paused session', () => {
     expect(after(...RUN, PAUSED, UNPAUSED)).not.toHaveProperty('paused')
   })
 
-  it('a paused session does not execute calls that are approved meanwhile', () => {
+  it('a paused session does not execute calls that are approved during the pause', () => {
     const place = { run: 1, turn: 1, callId: 't_1_1_0', tool: 'pay' }
     const issued: EventBody = { type: 'tool_issued', ...place, index: 0, effect: 'external', key: 'k', input: {}, inputDigest: 'd' }
     const asked: EventBody = { type: 'approval_requested', ...place, digest: 'd', expiresAt: 1_000_000, onExpiry: 'deny' }

@@ -80,13 +80,13 @@ describe('repeated calls', () => {
     expect(countOf(...times(4, { error: 'no' }))).toBe(4)
   })
 
-  it('repeated calls are equal whatever the order of their arguments', () => {
+  it('repeated calls are equal regardless of the order of their arguments', () => {
     expect(countOf({ input: { a: 1, b: [{ c: 2, d: null }] } }, { input: { b: [{ d: null, c: 2 }], a: 1 } })).toBe(2)
     expect(countOf({ input: { a: [] } }, { input: { a: {} } })).toBe(1)
     expect(countOf({ input: { a: [1, 2] } }, { input: { a: [2, 1] } })).toBe(1)
   })
 
-  it('repeated calls are counted anew after a message of the user and after a recovery', () => {
+  it('the count of repeated calls starts over after a message of the user and after a recovery', () => {
     const said: EventBody[] = [
       { type: 'message_received', messageId: 'm2', content: 'look again' },
       { type: 'turn_started', run: 1, turn: 9, takes: ['m2'] },

@@ -226,7 +226,7 @@ function* everyOf(count: number, all: Iterable<SessionState>): Generator<Session
 }
 
 describe('a snapshot', () => {
-  it('a snapshot is within its bounds, whatever the session holds', () => {
+  it('a snapshot of any session is within its bounds', () => {
     let largest = 0
     // Whatever else is drawn, one of the sessions is almost as large as it may be.
     const examples = fc.sample(largeSessions, { seed: 1, numRuns: 1 }).map((large): [typeof large] => [large])

@@ -106,7 +106,7 @@ describe('the transcript', () => {
     expect([...waiting.keys()]).toEqual(['m3'])
   })
 
-  it('the transcript assigns its own ids to calls, whatever ids the model chose', () => {
+  it('the transcript assigns its own ids to calls, regardless of the model’s', () => {
     const { messages } = transcriptOf(...OPENED, answered(1, 1, { type: 'text', text: 'so' }, asks('look', 'x y'), asks('look', 'x y')))
     expect(messages.at(-1)?.content).toMatchObject([{ type: 'text' }, { id: 't_1_1_0' }, { id: 't_1_1_1' }])
     expect(withCallIds([asks('a'), asks('b')], 2, 3)).toMatchObject([{ id: 't_2_3_0' }, { id: 't_2_3_1' }])
@@ -121,7 +121,7 @@ describe('the transcript', () => {
     })
   })
 
-  it('the transcript says which calls never ran, before anything else is said', () => {
+  it('the transcript reports the calls that never ran before anything else', () => {
     const { messages } = transcriptOf(...OPENED, answered(1, 1, asks('look'), asks('look')), completed('t_1_1_0', 'seen'), {
       type: 'run_interrupted',
       run: 1,
@@ -132,7 +132,7 @@ describe('the transcript', () => {
     ])
   })
 
-  it('the transcript repeats the first result if an effect is requested again, and says so', () => {
+  it('the transcript repeats the first result if an effect is requested again, and marks it as repeated', () => {
     const again = { type: 'tool_completed', run: 1, turn: 2, callId: 't_1_2_0', tool: 'look', attempt: 0, replayOf: 't_1_1_0' } as const
     const until = [...OPENED, answered(1, 1, asks('look'))]
     const after = [turnStarted(1, 2), answered(1, 2, asks('look')), again]
@@ -257,7 +257,7 @@ describe('a call whose outcome becomes known after the model was told that it is
     expect(next).toBe('m2')
   })
 
-  it('the model is told that an unknown call did not happen, whoever found out', () => {
+  it('the model is told that an unknown call did not happen, no matter who found out', () => {
     expect(told(unknown, interrupted, resolved({ by: 'verify', happened: false })).at(-1)).toContain('It did not take effect')
   })
 

@@ -136,7 +136,7 @@ describe('a session waits', () => {
     expect(found).toMatchObject(waits)
   })
 
-  it('a session waits for a worker, listed beside the calls, if the server does not say which call it is for', () => {
+  it('a session’s wait for a worker is listed in addition to its calls if the server does not say which call it is for', () => {
     const both = [
       ...asked('pay', 'put'),
       { type: 'tool_issued', ...call('put', 1), index: 1, effect: 'read', inputDigest: 'd', input: {} } as EventBody,

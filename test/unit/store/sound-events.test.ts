@@ -68,7 +68,7 @@ describe('an event that is not sound', () => {
     )
   })
 
-  it('an invalid event is described in a few lines, whatever its size', () => {
+  it('an invalid event of any size is described in a few lines', () => {
     const takes = Array.from({ length: 10_000 }, () => 'x'.repeat(1_000)).map((text) => ({ text }))
     const { adjusted } = of({ type: 'turn_started', run: 1, turn: 1, takes })
     expect(JSON.stringify(adjusted).length).toBeLessThan(20_000)

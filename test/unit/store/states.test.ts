@@ -70,7 +70,7 @@ describe('a state that cannot be folded', () => {
 })
 
 describe('a migration', () => {
-  it('a migration is breaking if its first line says so', () => {
+  it('a migration is breaking if its first line marks it as breaking', () => {
     expect(isBreaking('-- breaking\nalter table x')).toBe(true)
     expect(isBreaking('-- breaking\r\nalter table x')).toBe(true)
     expect(isBreaking('-- Not breaking.\n-- breaking\n')).toBe(false)

@@ -99,7 +99,7 @@ describe('results of MCP tools', () => {
     expect(errorTextOf(resultOf({ content: [part] }))).toBe(`[document "q3.pdf", PDF, ${Buffer.from(blob, 'base64').length} bytes]`)
   })
 
-  it('the model sees structured content if there is no other', () => {
+  it('the model sees structured content if an MCP result has no other content', () => {
     expect(contentOf(resultOf({ content: [], structuredContent: { n: 1 } }))).toBe('{"n":1}')
     expect(contentOf(resultOf({ content: [{ type: 'text', text: 'one' }], structuredContent: { n: 1 } }))).toBe('one')
     expect(contentOf({ found: true })).toBe('{"found":true}')

@@ -68,7 +68,7 @@ const modules = new Map(SNIPPETS.map((snippet, n) => [join(ROOT, `examples/ui/sn
 modules.set(join(ROOT, PAGE), readFileSync(join(ROOT, PAGE), 'utf8'))
 
 describe('the guide to chat pages', () => {
-  it('the guide to chat pages has programs', () => {
+  it('the guide to chat pages contains programs', () => {
     expect(SNIPPETS.length).toBeGreaterThan(6)
     expect(modules.get(join(ROOT, PAGE))).not.toMatch(/\bas UIMessage/)
   })
@@ -76,9 +76,13 @@ describe('the guide to chat pages', () => {
   it.each([
     [7, AI_SDK_7],
     [6, {}],
-  ])('the guide to chat pages has programs and a page that compile with version %i of the AI SDK', { timeout: 60_000 }, (_, packages) => {
-    expect(complaintsAbout(modules, packages)).toEqual([])
-  })
+  ])(
+    'the guide to chat pages contains programs and a page that compile with version %i of the AI SDK',
+    { timeout: 60_000 },
+    (_, packages) => {
+      expect(complaintsAbout(modules, packages)).toEqual([])
+    },
+  )
 
   it('the guide to chat pages is checked by a compiler that notices mistakes', { timeout: 60_000 }, () => {
     const wrong = new Map([[join(ROOT, 'examples/ui/wrong.tsx'), moduleOf('useChat({ id: 1, messages, transport })')]])

@@ -44,7 +44,7 @@ describe('what was taken back', () => {
     }
   })
 
-  it('doubled text is looked for among thinking, too', () => {
+  it('doubled text is also detected in thinking', () => {
     const thought = (delta: string): UiChunk[] => [
       { type: 'reasoning-start', id: '1.0' },
       { type: 'reasoning-delta', id: '1.0', delta },
@@ -87,7 +87,7 @@ describe('what was taken back', () => {
   })
 })
 
-it('a transport whose page keeps what was taken back says so once, and asks for finished answers from then on', async () => {
+it('a transport whose page keeps retracted text warns once, and asks for finished answers from then on', async () => {
   const warned = vi.spyOn(console, 'warn').mockReturnValue()
   onTestFinished(() => warned.mockRestore())
   const events = [...ATTEMPTS, { type: 'finish' as const }]
@@ -207,7 +207,7 @@ describe('with version 6, an answer that is cut off', () => {
 })
 
 describe('tools that the provider runs', () => {
-  it('a page of AI SDK 6 shows their calls, results and sources as a page of version 7 does', async () => {
+  it('a page of AI SDK 6 shows the calls, results and sources of a provider’s tools as a page of version 7 does', async () => {
     const about = { toolCallId: 'srv_1', toolName: 'web_search', providerExecuted: true, dynamic: true } as const
     const chunks: UiMessageChunk[] = [
       { type: 'start', messageId: 'm_1_1', messageMetadata: { pawl: { run: 1, seq: 1, status: 'running', error: null } } },

@@ -38,7 +38,7 @@ describe('a text for users', () => {
     expect(refusalText('session_not_found', 404)).toContain('start a new conversation')
   })
 
-  it('each refusal has a text for users, beside the code and the details', () => {
+  it('each refusal has a text for users in addition to the code and the details', () => {
     const refused = problemOf(
       new RequestRefusedError('call_not_found', 'The current run has no call: `pawl pending` lists the calls that wait.'),
     )

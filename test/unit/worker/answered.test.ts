@@ -71,7 +71,7 @@ describe('an answer whose executor dies', () => {
     expect(seen.error).toMatchObject({ type: 'WorkerDied' })
   })
 
-  it('an answer whose executor dies is given up with the fifth executor, including those before this activity', async () => {
+  it('an answer whose executors die is given up with the fifth one, counting those before this activity', async () => {
     const { pool, executor } = startCrew()
     let one = await executor(1)
     const { input } = call()

@@ -29,7 +29,7 @@ function keeper() {
   return { world, limits, ask }
 }
 
-it('a concurrency counts the calls that the store admitted before it went away, and says so once a minute', async () => {
+it('a concurrency limit counts the calls that the store admitted before it went away, and warns once a minute', async () => {
   const { world, limits, ask } = keeper()
   expect(await ask('a', concurrency)).toBe(0)
   world.isAway = true
@@ -43,7 +43,7 @@ it('a concurrency counts the calls that the store admitted before it went away, 
   expect(world.warnings).toBe(2)
 })
 
-it('a rate counts the calls that began within its time, whether they have ended or not', async () => {
+it('a rate limit counts the calls that began within its period, whether they have ended or not', async () => {
   const { world, limits, ask } = keeper()
   world.isAway = true
   expect(await ask('a', rate)).toBe(0)
@@ -54,7 +54,7 @@ it('a rate counts the calls that began within its time, whether they have ended 
   expect(await ask('c', rate)).toBe(0)
 })
 
-it('a rate counts each attempt of a call', async () => {
+it('a rate limit counts each attempt of a call', async () => {
   const { world, ask } = keeper()
   world.isAway = true
   expect(await ask('a', rate)).toBe(0)

@@ -64,7 +64,7 @@ describe('messages over a socket', () => {
     expect(received).toEqual(['before'])
   })
 
-  it('messages over a socket that were sent before the line ended are received before its close', async () => {
+  it('messages over a socket that were sent before the connection ended are received before its close', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'pawl-channel-'))
     const server = createServer()
     try {

@@ -42,7 +42,7 @@ async function codesFor(now: Agent, session: Partial<ReplayedSession>): Promise<
 }
 
 describe('a session', () => {
-  it('a session without open calls gets no warning, whatever happened to the tools', async () => {
+  it('a session without open calls gets no warning, even if its tools changed', async () => {
     expect(await codesFor(agent(undefined), {})).toEqual([])
   })
 
@@ -60,7 +60,7 @@ describe('a session', () => {
     expect(await codesFor(agent({}, throwing), { context: { tenant: 'a' } })).toEqual(['invalid_context'])
   })
 
-  it('a session gets a warning about its context from asynchronous checks, too', async () => {
+  it('a session also gets a warning about its context from asynchronous checks', async () => {
     const context = z.object({ tenant: z.string() }).refine(({ tenant }) => Promise.resolve(tenant === 'a'))
     expect(await codesFor(agent({}, context), { context: { tenant: 'a' } })).toEqual([])
     expect(await codesFor(agent({}, context), { context: { tenant: 'b' } })).toEqual(['invalid_context'])

@@ -48,8 +48,8 @@ const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
 describe('a writer of deltas', () => {
   it('a writer of deltas writes what is new in all sessions with one statement, every few milliseconds', async () => {
     const { writer, statements } = writerOver()
-    writer.said('a', order('s1'), part(0, 'one '))
-    writer.said('b', order('s2'), part(0, 'uno '))
+    writer.add('a', order('s1'), part(0, 'one '))
+    writer.add('b', order('s2'), part(0, 'uno '))
     await pass(5)
     expect(statements).toEqual([
       [
@@ -57,8 +57,8 @@ describe('a writer of deltas', () => {
         { sessionId: 's2', seq: 7, run: 1, turn: 2, attempt: 3, begunAt: 99, from: 0, until: 4, pieces: text('uno ') },
       ],
     ])
-    writer.said('a', order('s1'), part(4, 'two '))
-    writer.said('a', order('s1'), part(8, 'three '))
+    writer.add('a', order('s1'), part(4, 'two '))
+    writer.add('a', order('s1'), part(8, 'three '))
     await pass(5)
     expect(statements).toHaveLength(1)
     await pass(10)
@@ -67,30 +67,30 @@ describe('a writer of deltas', () => {
 
   it('a writer of deltas writes nothing for an answer that is complete at once', async () => {
     const { writer, statements } = writerOver()
-    writer.said('a', order('s1'), part(0, 'all of it'))
-    writer.ended('a')
+    writer.add('a', order('s1'), part(0, 'all of it'))
+    writer.end('a')
     await pass(100)
     expect(statements).toEqual([])
   })
 
   it('a writer of deltas accepts only the unknown part from an executor that sends its whole answer', async () => {
     const { writer, written } = writerOver()
-    writer.said('a', order('s1'), part(0, 'one '))
+    writer.add('a', order('s1'), part(0, 'one '))
     await pass(5)
-    writer.said('a', order('s1'), part(0, 'one two '))
+    writer.add('a', order('s1'), part(0, 'one two '))
     await pass(20)
     expect(written()).toEqual(['s1 0 [{"type":"text","index":0,"text":"one "}]', 's1 4 [{"type":"text","index":0,"text":"two "}]'])
   })
 
   it('a writer of deltas writes a whole answer again after Postgres was away or has lost its beginning', async () => {
     const { writer, state, written } = writerOver()
-    writer.said('a', order('s1'), part(0, 'one '))
+    writer.add('a', order('s1'), part(0, 'one '))
     await pass(5)
     state.isAway = true
-    writer.said('a', order('s1'), part(4, 'two '))
+    writer.add('a', order('s1'), part(4, 'two '))
     await pass(100)
     state.isAway = false
-    writer.said('a', order('s1'), part(8, 'three '))
+    writer.add('a', order('s1'), part(8, 'three '))
     await pass(1_000)
     expect(written().at(-1)).toBe('s1 0 [{"type":"text","index":0,"text":"one two three "}]')
     state.isEmpty = true
@@ -103,7 +103,7 @@ describe('a writer of deltas', () => {
     const { writer, state, written } = writerOver()
     state.isAway = true
     for (let at = 0; at < 10; at++) {
-      writer.said('a', order('s1'), part(at, `${at}`))
+      writer.add('a', order('s1'), part(at, `${at}`))
       await pass(1_000)
     }
     expect(written()).toEqual([])
@@ -114,9 +114,9 @@ describe('a writer of deltas', () => {
 
   it('a writer of deltas checks ended answers until their end is recorded, and then stops', async () => {
     const { writer, state } = writerOver()
-    writer.said('a', order('s1'), part(0, 'one '))
+    writer.add('a', order('s1'), part(0, 'one '))
     await pass(5)
-    writer.ended('a')
+    writer.end('a')
     await pass(3_000)
     state.recorded = true
     await pass(1_000)

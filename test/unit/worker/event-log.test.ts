@@ -74,7 +74,7 @@ describe('the event log', () => {
     expect(log.read(KEY, START, at(abc, -1))).toEqual(abc)
   })
 
-  it('the event log never returns events that do not connect the two watermarks, whatever was appended in whatever order', () => {
+  it('the event log never returns events that do not connect the two watermarks, for any order of appends', () => {
     const branch = (after: readonly LogEntry[], name: string) => [
       ...after,
       ...entries([`${name}1`, `${name}2`, `${name}3`], after.at(-1) ?? START),

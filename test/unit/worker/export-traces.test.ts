@@ -94,7 +94,7 @@ describe('the exporter', () => {
     for (const end of ends) await Promise.all([end(), vi.advanceTimersByTimeAsync(5_000)])
   })
 
-  it('the exporter leaves out only the spans that are refused, and says so', async () => {
+  it('the exporter leaves out only the spans that are refused, and logs that', async () => {
     const { start, sent, warnings } = deployed([runOf('s0'), runOf('s1')], async (spans) => {
       if (spans.some(({ name, attributes }) => name === 'turn 1' && attributes['session.id'] === 's0'))
         throw Object.assign(new Error('no'), { code: 400 })

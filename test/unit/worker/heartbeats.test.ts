@@ -91,7 +91,7 @@ describe('what the server answers', () => {
     },
   )
 
-  it('what the server answers confirms the attempt unless it is lost, from the moment at which the heartbeat was sent', async () => {
+  it('the server’s answer confirms an attempt that is not lost, from the moment at which the heartbeat was sent', async () => {
     const { sent, kept, tell } = sending()
     await tell(start('a'))
     await vi.advanceTimersByTimeAsync(3_000)
@@ -119,7 +119,7 @@ describe('what the server answers', () => {
     ])
   })
 
-  it('an attempt without heartbeats counts as lost, whatever the server answers', async () => {
+  it('an attempt without heartbeats counts as lost, regardless of the server’s answer', async () => {
     const { posted, tell } = sending()
     await tell({ type: 'tell', id: 1, request: 5 })
     expect(posted).toEqual([{ type: 'told', request: 5, answer: 'lost' }])
@@ -163,7 +163,7 @@ describe('the heartbeat that lets an external body be entered', () => {
     expect(says()).toEqual(['not begun'])
   })
 
-  it('a regular heartbeat does not overtake the one before an external body: it says begun, too', async () => {
+  it('a regular heartbeat does not overtake the one before an external body: it also reports that the body has begun', async () => {
     const { sent, posted, tell, says } = sending()
     await tell(start('not begun'))
     await vi.advanceTimersByTimeAsync(3_000)
@@ -208,7 +208,7 @@ describe('the heartbeat that records what is set aside', () => {
     expect(posted).toEqual([{ type: 'told', request: 8, answer: 'mine' }])
   })
 
-  it('the heartbeat that records what is set aside also has its details in those that go out meanwhile', async () => {
+  it('the details of the heartbeat that records a reservation are also in those sent at the same time', async () => {
     const { tell, says } = sending()
     await tell(start('before'))
     await vi.advanceTimersByTimeAsync(3_000)

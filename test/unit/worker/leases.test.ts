@@ -253,7 +253,7 @@ describe('what a lease asks', () => {
     await expect(second).rejects.toMatchObject({ code: 'heartbeat_failed', message: expect.stringContaining('away') })
   })
 
-  it('a lease asks whether its attempt is the live one: not if it is lost, nor if the server cannot be reached', async () => {
+  it('a lease reports its attempt as current only if the attempt is not lost and the server can be reached', async () => {
     const { leases, answer, asked } = leasesWith()
     const lease = leases.take(TICKET, () => undefined)
     for (const [said, is] of [
@@ -304,7 +304,7 @@ describe('the body of an external call', () => {
     expect(server.asked()).toBe(2)
   })
 
-  it('the body of an external call is not entered if the new answer says that another attempt is the live one', async () => {
+  it('the body of an external call is not entered if the new answer says that another attempt is the current one', async () => {
     const server = answersTaking(60_000)
     const ask = () => (server.asked() === 0 ? server.ask() : Promise.reject(new AttemptLost()))
     await expect(confirmedJustNow(ask, [server.now])).rejects.toMatchObject({ code: 'attempt_lost' })

@@ -27,7 +27,7 @@ async function answers(activity: object, { held = false, mayHaveHeld = false, an
       },
     },
   } as unknown as Client
-  await releaseOrphans(client, EXECUTION, { worker: 'mine', predecessors: [11], exited: [21], mayHaveHeld, isHeld: () => held }, LOG)
+  await releaseOrphans(client, EXECUTION, { workerSecret: 'mine', predecessors: [11], exited: [21], mayHaveHeld, isHeld: () => held }, LOG)
   return failures
 }
 

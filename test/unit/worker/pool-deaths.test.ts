@@ -68,7 +68,7 @@ describe('an executor that dies', () => {
     expect(leases.get('a')?.released).toBe(true)
   })
 
-  it('an executor that dies before it began an external body has a report that says so', async () => {
+  it('the report of an executor that dies before it begins an external body says that it had not begun', async () => {
     const { pool, executor } = startCrew()
     const one = await executor(1)
     const seen = watched(pool.dispatch(order('a', { once: true })))
@@ -145,7 +145,7 @@ describe('an executor that dies', () => {
 })
 
 describe('an executor whose line closes', () => {
-  it('an executor whose line closes but that keeps running is killed, because another one takes its place', async () => {
+  it('an executor that keeps running after its channel has closed is killed, because another one takes its place', async () => {
     const { executor, story } = startCrew()
     const one = await executor(1)
     await one.hangUp()
@@ -266,7 +266,7 @@ describe('what an executor holds from an earlier orchestrator', () => {
     expect(one.jobs()).toEqual([])
   })
 
-  it('what an executor holds from an earlier orchestrator is answered at once if it has ended meanwhile', async () => {
+  it('a job that an executor holds from an earlier orchestrator is answered at once if it has already ended', async () => {
     const { executor, adopted } = startCrew()
     await executor(1, { holding: [holding('a', { outcome: answered('kept') })] })
     const seen = watched(adopted[0]?.running ?? Promise.resolve(undefined))

@@ -412,7 +412,7 @@ describe('a tool that kills in one session after another', () => {
     expect(await team.give('e', 'three', 'harmless')).not.toBe(kept)
   })
 
-  it('a tool that kills in several sessions is no suspect in others if one session was there each time', async () => {
+  it('a tool that kills executors in several sessions is not suspect in others if one session was involved each time', async () => {
     const team = await teamOf(1)
     for (const beside of ['one', 'two']) {
       await team.give('bad', 'bad', 'explode')

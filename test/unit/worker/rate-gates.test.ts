@@ -10,12 +10,12 @@ function gatesAt(random = () => 0.5) {
 
 /** The times at which this many calls go through, each asking again when its time has come. */
 function passing(gates: ReturnType<typeof gatesAt>, calls: number): number[] {
-  const waiting = new Map(Array.from({ length: calls }, (_, n) => [`call-${n}`, gates.placeOf('p', `call-${n}`) + gates.clock.now]))
+  const waiting = new Map(Array.from({ length: calls }, (_, n) => [`call-${n}`, gates.slotFor('p', `call-${n}`) + gates.clock.now]))
   const passed: number[] = []
   while (waiting.size > 0) {
     const [[call, at] = expect.fail('nothing waits')] = [...waiting].toSorted(([, a], [, b]) => a - b)
     gates.clock.now = Math.max(gates.clock.now, at)
-    const waitMs = gates.placeOf('p', call)
+    const waitMs = gates.slotFor('p', call)
     if (waitMs > 0) waiting.set(call, gates.clock.now + waitMs)
     else {
       waiting.delete(call)
@@ -28,7 +28,7 @@ function passing(gates: ReturnType<typeof gatesAt>, calls: number): number[] {
 describe('a gate', () => {
   it('a gate lets everything through until the provider refuses something', () => {
     const gates = gatesAt()
-    expect(gates.placeOf('p', 'a')).toBe(0)
+    expect(gates.slotFor('p', 'a')).toBe(0)
     expect(gates.keys()).toEqual([])
   })
 
@@ -36,28 +36,28 @@ describe('a gate', () => {
     const gates = gatesAt()
     expect(gates.refused('p', 3_000, true)).toBe(true)
     expect(gates.keys()).toEqual(['p'])
-    expect(gates.placeOf('p', 'a')).toBeGreaterThanOrEqual(3_000)
-    expect(gates.placeOf('other', 'a')).toBe(0)
+    expect(gates.slotFor('p', 'a')).toBeGreaterThanOrEqual(3_000)
+    expect(gates.slotFor('other', 'a')).toBe(0)
   })
 
   it('a gate stays closed until the latest time that was asked for, whichever process learned of it', () => {
     const gates = gatesAt()
     gates.refused('p', 3_000, true)
     expect(gates.refused('p', 1_000, true)).toBe(false)
-    expect(gates.placeOf('p', 'a')).toBeGreaterThanOrEqual(3_000)
+    expect(gates.slotFor('p', 'a')).toBeGreaterThanOrEqual(3_000)
     gates.learn('p', 9_000)
-    expect(gates.placeOf('p', 'a')).toBeGreaterThanOrEqual(9_000)
+    expect(gates.slotFor('p', 'a')).toBeGreaterThanOrEqual(9_000)
   })
 
   it('a gate keeps a call’s place when it asks again, and lets it through when its turn comes', () => {
     const gates = gatesAt()
     gates.refused('p', 3_000, true)
-    const [first, second] = [gates.placeOf('p', 'a'), gates.placeOf('p', 'b')]
+    const [first, second] = [gates.slotFor('p', 'a'), gates.slotFor('p', 'b')]
     expect(second).toBeGreaterThan(first)
     gates.clock.now += 1_000
-    expect(gates.placeOf('p', 'a')).toBe(first - 1_000)
+    expect(gates.slotFor('p', 'a')).toBe(first - 1_000)
     gates.clock.now += first
-    expect(gates.placeOf('p', 'a')).toBe(0)
+    expect(gates.slotFor('p', 'a')).toBe(0)
   })
 
   it('a gate opens slowly, a few calls in the first second and twice as many every five seconds, and is then forgotten', () => {
@@ -72,7 +72,7 @@ describe('a gate', () => {
     expect(within(0, 12_000)).toBe(100)
     gates.clock.now = opens + 30_000
     expect(gates.keys()).toEqual([])
-    expect(gates.placeOf('p', 'z')).toBe(0)
+    expect(gates.slotFor('p', 'z')).toBe(0)
   })
 
   it('a gate opens more slowly after a refusal of a call that it let through, not after refusals of earlier calls', () => {
@@ -111,12 +111,12 @@ describe('a gate', () => {
   it('a gate is opened before its time, slowly, unless it was closed again since', () => {
     const gates = gatesAt()
     gates.refused('p', 600_000, true)
-    gates.placeOf('p', 'a')
+    gates.slotFor('p', 'a')
     gates.clock.now += 5_000
     expect(gates.opened('p', 6_000)).toBe(false)
-    expect(gates.placeOf('p', 'a')).toBeGreaterThan(590_000)
+    expect(gates.slotFor('p', 'a')).toBeGreaterThan(590_000)
     expect(gates.opened('p', 1_000)).toBe(true)
-    expect(gates.placeOf('p', 'a')).toBeLessThan(1_000)
+    expect(gates.slotFor('p', 'a')).toBeLessThan(1_000)
     expect(gates.keys()).toEqual(['p'])
     expect(gates.opened('p', 0)).toBe(false)
     expect(gates.opened('other', 0)).toBe(false)
@@ -126,7 +126,7 @@ describe('a gate', () => {
     const places = [0, 0.25, 0.75].map((die) => {
       const gates = gatesAt(() => die)
       gates.refused('p', 1_000, true)
-      return gates.placeOf('p', 'a')
+      return gates.slotFor('p', 'a')
     })
     expect(new Set(places).size).toBe(3)
   })

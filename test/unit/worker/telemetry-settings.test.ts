@@ -54,7 +54,7 @@ describe('telemetry', () => {
     expect(() => telemetrySettings({ prometheus: {} }, { [name]: value })).toThrowError(new RegExp(`${name}.*${says}`))
   })
 
-  it('telemetry is off if it is switched off, whatever else is set', () => {
+  it('telemetry that is switched off stays off, regardless of other settings', () => {
     expect(telemetrySettings(false, ENDPOINT)).toBeUndefined()
     expect(telemetrySettings({}, { ...ENDPOINT, OTEL_SDK_DISABLED: 'true' })).toBeUndefined()
     expect(telemetrySettings({}, { ...ENDPOINT, OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none' })).toBeUndefined()
@@ -70,7 +70,7 @@ describe('telemetry', () => {
     })
   })
 
-  it('telemetry has contents if the variable says so, unless the option says otherwise', () => {
+  it('telemetry has contents if the variable enables them and the option does not disable them', () => {
     const env = { OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: 'True' }
     expect(telemetrySettings({}, env)?.traces?.contents).toBe(true)
     expect(telemetrySettings({ contents: false }, env)?.traces?.contents).toBe(false)

@@ -7,7 +7,7 @@ import { until } from '../../support/until.ts'
 const SOON = { retryMs: 5, settlingMs: 5 }
 const LONG_MS = 600_000
 
-it('an outage of Temporal is one line when the server is lost and one when it is back, and none while it settles', async () => {
+it('an outage of Temporal logs one line when the server is lost and one when it is back, and none while it settles', async () => {
   const log = recorder()
   const outages = watchTemporal(log, { ...SOON, settlingMs: LONG_MS })
   let isAway = true

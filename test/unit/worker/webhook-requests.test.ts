@@ -107,6 +107,7 @@ describe('a request to a target', () => {
       paths.push(request.url ?? '')
       if (request.url === '/moved') response.writeHead(302, { location: '/elsewhere' }).end()
       else if (request.url === '/busy') response.writeHead(503, { 'retry-after': '120' }).end()
+      else if (request.url === '/later') response.writeHead(429, { 'retry-after': new Date(Date.now() + 60_000).toUTCString() }).end()
       else if (request.url === '/endless') response.writeHead(200).write('x'.repeat(100_000))
       else if (request.url !== '/silent') response.writeHead(204).end()
     })
@@ -125,6 +126,9 @@ describe('a request to a target', () => {
     expect(await to('/')).toEqual({ status: 204 })
     expect(await to('/endless')).toEqual({ status: 200 })
     expect(await to('/busy')).toEqual({ status: 503, retryAfterMs: 120_000 })
+    const { retryAfterMs = 0 } = await to('/later')
+    expect(retryAfterMs).toBeGreaterThan(50_000)
+    expect(retryAfterMs).toBeLessThanOrEqual(60_000)
   })
 
   it('a redirect is not followed', async () => {

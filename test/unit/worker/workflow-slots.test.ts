@@ -78,7 +78,7 @@ it('a task that takes longer than a second reduces the limit to two', async () =
   expect(await reserveAll(false)).toHaveLength(2)
 })
 
-it('polls without a task say nothing about how long tasks take', async () => {
+it('polls without a task do not count as quick tasks', async () => {
   const { reserve, release, reserveAll } = worker()
   const permit = await reserve(false)
   await vi.advanceTimersByTimeAsync(60_000)

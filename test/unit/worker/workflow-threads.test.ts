@@ -43,7 +43,7 @@ async function startWorker(code: ThreadCode, failing?: 'create' | 'dispose') {
 
 const isAlive = (thread: Thread | undefined): boolean => thread !== undefined && thread.threadId !== -1
 
-it('workflow threads are taken over by the next worker of the same code, and by one only', async () => {
+it('workflow threads are taken over by the next worker of the same code, and by no other', async () => {
   const code = someCode()
   const first = await startWorker(code)
   await (await first.creator.createWorkflow(OPTIONS)).dispose()
@@ -52,7 +52,7 @@ it('workflow threads are taken over by the next worker of the same code, and by 
   expect([first.isNew, second.isNew, third.isNew]).toEqual([true, false, true])
 })
 
-it('workflow threads that were prepared are taken over by the first worker of their code, and by one only', async () => {
+it('workflow threads that were prepared are taken over by the first worker of their code, and by no other', async () => {
   const code = someCode()
   await prepareThreads(code, () => start())
   const [first, second] = [await startWorker({ ...code }), await startWorker({ ...code })]

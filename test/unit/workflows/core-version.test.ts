@@ -15,7 +15,7 @@ const begin = (markers: Set<string>, newest: number) => coreVersionOf(undefined,
 const replay = (markers: Set<string>, newest: number) => coreVersionOf(undefined, sdk(markers, true), newest)
 
 describe('the core of an execution', () => {
-  it('the core of an execution is the newest when it begins', () => {
+  it('a new execution begins with the newest core', () => {
     expect([1, 2, 3].map((newest) => begin(new Set(), newest))).toEqual([1, 2, 3])
   })
 

@@ -67,8 +67,8 @@ async function pageUpTo(on: Queryable, schema: PostgresSchema, filter: FeedFilte
   if (!last) return { items: [], next: end ?? from, more: false }
   const rows = await eventsOf(on, schema, filter, commits, from)
   const isCut = rows.length > EVENTS || rows.at(-1)?.is_last === 'false'
-  const items = rows.slice(0, EVENTS).map((row) => ({ item: itemOf(row), place: placeOf(row, 'seq') }))
-  const next = isCut ? (items.at(-1)?.place ?? from) : (end ?? placeOf(last, 'last_seq'))
+  const items = rows.slice(0, EVENTS).map((row) => ({ item: itemOf(row), place: keyAt(row, 'seq') }))
+  const next = isCut ? (items.at(-1)?.place ?? from) : (end ?? keyAt(last, 'last_seq'))
   return { items, next, more: isCut || !hasAll }
 }
 
@@ -140,6 +140,6 @@ function itemOf(row: TextRow): FeedItem {
   return { sessionId: textIn(row, 'session_id'), agent: textIn(row, 'agent'), event: JSON.parse(textIn(row, 'json')) as SessionEvent }
 }
 
-function placeOf(row: TextRow, seq: 'seq' | 'last_seq'): Key {
+function keyAt(row: TextRow, seq: 'seq' | 'last_seq'): Key {
   return [textIn(row, 'txid'), textIn(row, 'session_id'), Number(row[seq])]
 }

@@ -4,11 +4,11 @@ import type { ApplicationFailure } from '@temporalio/common'
 import type { JobListener } from '../../../activities/needs.ts'
 import type { JobOrder } from '../../../calls/jobs.ts'
 import type { HeldJobReport } from '../../protocol.ts'
-import type { AssignmentEnd, Executor } from './executor-state.ts'
-import { afterDeath, afterMove, answerHeldBy, costSeen, keepAnswers, withAnswer, withEarlier } from './answered.ts'
-import { failureOf, stoppedBeforeStart, tookBack, workerDied } from './failures.ts'
+import type { Assignment, AssignmentEnd, Executor } from './executor-state.ts'
+import { answerHeldBy, keepAnswers, withEarlier } from './answered.ts'
+import { afterDeath, afterMove, costSeen, failureOf, stoppedBeforeStart, tookBack, workerDied } from './failures.ts'
 import type { Lease, Leases } from '../heartbeats/leases.ts'
-import type { JobToAssign, AssignedJob, Pool } from './pool.ts'
+import type { JobToAssign, Pool } from './pool.ts'
 import type { AttemptReport } from '../../../session/attempts.ts'
 import { defined } from '../../../session/defined.ts'
 import { steadyNow } from '../../steady-clock.ts'
@@ -32,7 +32,8 @@ export interface Dispatcher {
 }
 
 interface Underway extends JobToAssign {
-  at?: AssignedJob
+  /** Its newest assignment. */
+  at?: Assignment
   /** Aborted once, possibly while no executor has the job. */
   stopped: AbortSignal
   /** Whether an executor had accepted the job before it was withdrawn. */
@@ -96,14 +97,14 @@ export function dispatcherTo(pool: Pool, leases: Leases): Dispatcher {
     for (let placements = 0; placements < MAX_PLACEMENTS; placements++) {
       const hasExecutor = await waitForExecutor(job)
       if (job.stopped.aborted) throw job.died ?? (job.mayHaveBegun ? tookBack(job.order, reportOn(job)) : stoppedBeforeStart())
-      const assigned = pool.give(job, placements === MAX_PLACEMENTS - 1)
-      if (!assigned) {
+      const assignment = pool.give(job, placements === MAX_PLACEMENTS - 1)
+      if (!assignment) {
         // Other work took the executor first.
         if (hasExecutor) continue
         return unplaced(job)
       }
-      job.at = assigned
-      const answer = await resultOf(await assigned.ended, job)
+      job.at = assignment
+      const answer = await resultOf(await assignment.ended, job)
       if (answer !== 'again') return answer
     }
     return unplaced(job)
@@ -129,9 +130,10 @@ const announce = (lease: Lease): Promise<void> => lease.announce().catch(() => u
 
 /** The activity's result, or `again` if another executor must get the job. */
 async function resultOf(how: AssignmentEnd, job: Underway): Promise<{ result: unknown } | 'again'> {
-  job.order = withAnswer(job.order, job.at?.assignment)
+  // Its executor may have handed over the model's answer.
+  if (job.at?.answer) job.order = { ...job.order, answer: job.at.answer }
   const { order, lease } = job
-  job.mayHaveBegun ||= job.at?.assignment.isAccepted === true
+  job.mayHaveBegun ||= job.at?.isAccepted === true
   switch (how.end) {
     case 'done':
       if (how.outcome.kind === 'answered') return { result: how.outcome.result }
@@ -168,6 +170,6 @@ async function passOn(job: Underway, next: JobOrder): Promise<void> {
 
 /** What is known about the attempt, including its cost. */
 function reportOn({ lease, order, at }: Underway): AttemptReport {
-  const spent = costSeen(order, lease.report, at?.assignment)
+  const spent = costSeen(order, lease.report, at)
   return { ...lease.report, ...defined({ spent }) }
 }

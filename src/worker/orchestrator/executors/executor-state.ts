@@ -27,6 +27,7 @@ export type AssignmentEnd =
 /** A job assigned to an executor. */
 export interface Assignment {
   id: string
+  executor: Executor
   order: JobOrder
   lease: Lease
   listener: JobListener
@@ -38,6 +39,8 @@ export interface Assignment {
   /** For a model call: the answer, once the executor has received it completely. */
   answer?: ModelAnswer
   stoppedAt?: number
+  ended: Promise<AssignmentEnd>
+  /** Resolves `ended`. */
   settle(end: AssignmentEnd): void
 }
 

@@ -1,7 +1,18 @@
-// The failures of activities, made from the outcomes of their jobs.
+// What follows the end of a job without a result: another attempt, or the failure of its activity.
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
 import { type JobKind, type JobOrder, type JobOutcome, nameOfSubject, type Ticket } from '../../../calls/jobs.ts'
-import type { AttemptReport, DeathReport, ThrownDetails } from '../../../session/attempts.ts'
+import {
+  type AttemptReport,
+  type DeathReport,
+  hasDiedTooOften,
+  noAttempts,
+  tallied,
+  type ThrownDetails,
+} from '../../../session/attempts.ts'
+import type { CallModelInput } from '../../../calls/activities.ts'
+import { brokenCost } from '../../../session/spending/reservation.ts'
+import { type Cost, costOfUsage } from '../../../session/spending/spend.ts'
+import type { AssignmentEnd } from './executor-state.ts'
 import type { FailedAttempt } from '../../../session/call-facts.ts'
 import type { Lease } from '../heartbeats/leases.ts'
 import { defined } from '../../../session/defined.ts'
@@ -20,8 +31,8 @@ export async function failureOf(outcome: Exclude<JobOutcome, { kind: 'answered' 
   }
   // If the failed attempt cannot be recorded, it counts as a death, which is stricter, never laxer.
   if (outcome.failed) await lease.record({ failed: [...lease.report.failed, outcome.failed] }).catch(() => undefined)
-  const said = outcome.failed ? { message: THREW, details: [{ message } satisfies ThrownDetails] } : { message }
-  return ApplicationFailure.create({ type, ...said, nonRetryable: false, nextRetryDelay: outcome.afterMs })
+  const text = outcome.failed ? { message: THREW, details: [{ message } satisfies ThrownDetails] } : { message }
+  return ApplicationFailure.create({ type, ...text, nonRetryable: false, nextRetryDelay: outcome.afterMs })
 }
 
 /** A failure of an activity whose details alone contain what was thrown. */
@@ -63,7 +74,7 @@ export function diedUnreported(kind: JobKind): ApplicationFailure {
 }
 
 /** Records the same death as a failed attempt, for a call that another executor continues. */
-export function deadAttempt({ attempt, ticket }: JobOrder, worker: string, cause: DeathReport['cause']): FailedAttempt {
+function deadAttempt({ attempt, ticket }: JobOrder, worker: string, cause: DeathReport['cause']): FailedAttempt {
   return {
     attempt: attempt.number,
     class: 'WorkerDied',
@@ -72,6 +83,42 @@ export function deadAttempt({ attempt, ticket }: JobOrder, worker: string, cause
     worker,
     ...(cause !== 'crash' && { code: cause }),
   }
+}
+
+/**
+ * Returns the order of the next attempt if the dead executor had handed over an answer. The death counts as a failed attempt. Undefined if
+ * there is no answer, or if resolving its calls has killed too many executors.
+ */
+export function afterDeath(order: JobOrder, { cause, worker }: AssignmentEnd & { end: 'died' }): JobOrder | undefined {
+  if (!order.answer) return undefined
+  const { attempt, ticket } = order
+  const failed = [...attempt.failed, deadAttempt(order, worker, cause)]
+  const { prior } = order.input as CallModelInput
+  if (hasDiedTooOften(tallied(prior ?? noAttempts(), failed))) return undefined
+  const number = attempt.number + 1
+  return { ...order, attempt: { ...attempt, number, failed }, ticket: { ...ticket, report: { ...ticket.report, attempt: number, failed } } }
+}
+
+/**
+ * Returns the order of the next attempt of a call that was withdrawn from its executor after its request may have been sent. A failed
+ * attempt records the cost. Undefined if there is no cost, or if the order has an answer.
+ */
+export function afterMove(order: JobOrder, { spent, executor, worker }: AttemptReport): JobOrder | undefined {
+  if (!spent || order.answer) return undefined
+  const { attempt, ticket } = order
+  const failed = [...attempt.failed, { ...deadAttempt(order, executor ?? worker, 'neighbour'), spent }]
+  const number = attempt.number + 1
+  return { ...order, attempt: { ...attempt, number, failed }, ticket: { ...ticket, report: { ...ticket.report, attempt: number, failed } } }
+}
+
+/** What a model call under a budget has cost, as far as this process has seen it; undefined if nothing was reserved for it. */
+export function costSeen(
+  { answer }: Pick<JobOrder, 'answer'>,
+  { reserved }: Pick<AttemptReport, 'reserved'>,
+  assignment: { tokensSoFar?: number } | undefined,
+): Cost | undefined {
+  if (!reserved) return undefined
+  return answer ? (answer.spent ?? costOfUsage(answer.usage, answer.price)) : brokenCost(reserved, assignment?.tokensSoFar ?? 0)
 }
 
 /** The job was taken back from its executor, which had to end because of another call, and no other executor got it. */

@@ -15,16 +15,16 @@ import { diedUnreported, diedUnseen, neverDispatched } from './failures.ts'
 const STARTED = 2
 
 /**
- * The identity of an orchestrator on the server. `worker`: a secret of the worker's processes. Host name and pid do not suffice, because
+ * The identity of an orchestrator on the server. `workerSecret`: a secret of the worker's processes. Host name and pid do not suffice, because
  * containers may share a host name and number their processes from 1.
  */
-export function identityOf(pid: number, worker: string): string {
-  return `pawl:${hostname()}:${pid}:${worker}`
+export function identityOf(pid: number, workerSecret: string): string {
+  return `pawl:${hostname()}:${pid}:${workerSecret}`
 }
 
 /** The dead orchestrators and executors of a worker, and which of their attempts executors still hold. */
 export interface OrphanedWork {
-  worker: string
+  workerSecret: string
   /** Pids of dead orchestrators. */
   predecessors: readonly number[]
   /** Pids of dead executors. */
@@ -41,10 +41,10 @@ export interface OrphanedWork {
 export async function releaseOrphans(
   client: Client,
   { workflowId, executionId }: CachedExecution,
-  { worker, predecessors, exited, mayHaveHeld, isHeld }: OrphanedWork,
+  { workerSecret, predecessors, exited, mayHaveHeld, isHeld }: OrphanedWork,
   logger: Logger,
 ): Promise<void> {
-  const dead = new Set(predecessors.map((pid) => identityOf(pid, worker)))
+  const dead = new Set(predecessors.map((pid) => identityOf(pid, workerSecret)))
   const deadExecutors = new Set(exited.map((pid) => `${hostname()}:${pid}`))
   try {
     const { raw } = await client.workflow.getHandle(workflowId, executionId).describe()

@@ -40,7 +40,7 @@ export interface PoolNeeds {
   /** Accepts snapshots of slices at checkpoints. */
   onSnapshots?(sessionId: string, snapshots: readonly SliceSnapshot[]): void
   /** Accepts the streamed output of a job's model, and the end of the job. */
-  deltas?: Pick<DeltaWriter, 'said' | 'ended'>
+  deltas?: Pick<DeltaWriter, 'add' | 'end'>
   /** Makes the parent kill the executor; absent if executors have no process of their own. */
   kill?(executor: number, why: KillReason): void
   /** An executor that must end has no more jobs. */
@@ -56,13 +56,6 @@ export interface PoolNeeds {
 
 export type JobToAssign = Pick<Assignment, 'order' | 'lease' | 'listener'>
 
-/** A job assigned to an executor, and its future outcome. */
-export interface AssignedJob {
-  executor: Executor
-  assignment: Assignment
-  ended: Promise<AssignmentEnd>
-}
-
 export interface Pool {
   /** Connects an executor, whose first message is a hello. `takeOver` is called for each job that it holds from an earlier orchestrator. */
   connect(channel: Channel<FromExecutor, ToExecutor>, takeOver: (executor: Executor, held: HeldJobReport) => void): void
@@ -72,11 +65,11 @@ export interface Pool {
    * Assigns the job to an executor; undefined if none may get it now. An executor that does not acknowledge it loses it to one that
    * responds, unless it `stays`.
    */
-  give(job: JobToAssign, stays?: boolean): AssignedJob | undefined
+  give(job: JobToAssign, stays?: boolean): Assignment | undefined
   /** Assigns a job to the executor that got it from an earlier orchestrator. */
-  keep(executor: Executor, held: HeldJobReport, job: JobToAssign): AssignedJob
+  keep(executor: Executor, held: HeldJobReport, job: JobToAssign): Assignment
   /** Tells the executor to stop the job. An executor that has not accepted it yet does not begin it. */
-  stop(assigned: AssignedJob, why: 'cancelled' | 'lost'): void
+  stop(assignment: Assignment, why: 'cancelled' | 'lost'): void
   /** Reports that the process is dead. Returns whether `onDeath` will be called, which it is for connected executors. */
   exited(executor: number): boolean
   /** Gives the executor no new jobs, even if it is not connected yet. `onDrained` is called once it is connected and has no jobs. */
@@ -117,7 +110,7 @@ export function startPool(needs: PoolNeeds): Pool {
       const gone = executor
       isClosed.add(gone)
       endIfGone(gone)
-      // Its channel closes a moment before the parent sees its exit. A process that only lost its channel would run beside its replacement.
+      // Its channel closes a moment before the parent sees its exit. A process that only lost its channel would run alongside its replacement.
       setTimeout(() => executors.get(gone.id) === gone && kill(gone, 'broken_line'), broken ? 0 : HUNG_UP_MS).unref()
     })
   }
@@ -144,7 +137,7 @@ export function startPool(needs: PoolNeeds): Pool {
       executor,
       held.map(({ order }) => order),
     )
-    for (const { id } of held) needs.deltas?.ended(id)
+    for (const { id } of held) needs.deltas?.end(id)
     needs.measured?.died(executor, held)
     for (const one of held) {
       const how = { end: 'died', isAccepted: one.isAccepted, cause: causeOfDeath(executor, one), worker: executor.worker } as const
@@ -194,13 +187,13 @@ export function startPool(needs: PoolNeeds): Pool {
   function takeDeltas({ assignments }: Executor, parts: (FromExecutor & { type: 'deltas' })['parts']): void {
     for (const { job, part } of parts) {
       const assignment = assignments.get(job)
-      if (assignment) needs.deltas?.said(job, assignment.order, part)
+      if (assignment) needs.deltas?.add(job, assignment.order, part)
     }
   }
 
   function end(executor: Executor, assignment: Assignment, how: AssignmentEnd): void {
     if (!executor.assignments.delete(assignment.id)) return
-    needs.deltas?.ended(assignment.id)
+    needs.deltas?.end(assignment.id)
     needs.measured?.ended(assignment, how)
     assignment.settle(how)
     quarantine.ended(assignment.order, how.end === 'done' && hasRun(assignment))
@@ -240,12 +233,11 @@ export function startPool(needs: PoolNeeds): Pool {
     end(executor, assignment, { end: 'moved' })
   }
 
-  function give(job: JobToAssign, stays = false): AssignedJob | undefined {
+  function give(job: JobToAssign, stays = false): Assignment | undefined {
     const { order } = job
     const executor = pick(order)
     if (!executor) return undefined
-    const assigned = assign(executor, { id: randomUUID(), ...job, isAccepted: false })
-    const { assignment } = assigned
+    const assignment = assign({ id: randomUUID(), executor, ...job, isAccepted: false })
     const along = needs.eventsFor(executor, order)
     const heldBack = order.kind === 'callModel' ? quarantine.heldBack(order) : []
     executor.channel.send({ type: 'job', job: assignment.id, order, ...defined({ along }), ...(heldBack.length > 0 && { heldBack }) })
@@ -257,35 +249,37 @@ export function startPool(needs: PoolNeeds): Pool {
       setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
     }
     setTimeout(look, ACKNOWLEDGED_WITHIN_MS).unref()
-    return assigned
+    return assignment
   }
 
   function keep(
     executor: Executor,
-    { job: id, entered, tokensSoFar, said, answer, outcome }: HeldJobReport,
+    { job: id, entered, tokensSoFar, streamed, answer, outcome }: HeldJobReport,
     job: JobToAssign,
-  ): AssignedJob {
+  ): Assignment {
     const since = entered && { entered: { at: steadyNow() - entered.agoMs, timeoutMs: entered.timeoutMs } }
-    const assigned = assign(executor, { id, ...job, isAccepted: true, ...since, ...defined({ tokensSoFar, answer }) })
-    if (said) needs.deltas?.said(id, job.order, said)
-    if (outcome) end(executor, assigned.assignment, { end: 'done', outcome })
-    return assigned
+    const assignment = assign({ id, executor, ...job, isAccepted: true, ...since, ...defined({ tokensSoFar, answer }) })
+    if (streamed) needs.deltas?.add(id, job.order, streamed)
+    if (outcome) end(executor, assignment, { end: 'done', outcome })
+    return assignment
   }
 
-  function assign(executor: Executor, job: Omit<Assignment, 'settle'>): AssignedJob {
+  function assign(job: Omit<Assignment, 'settle' | 'ended'>): Assignment {
+    const { executor, order, lease } = job
     let settle: (end: AssignmentEnd) => void = () => undefined
     const ended = new Promise<AssignmentEnd>((resolve) => {
       settle = resolve
     })
-    const assignment: Assignment = { ...job, settle }
-    job.lease.given(executor.worker)
+    const assignment: Assignment = { ...job, ended, settle }
+    lease.given(executor.worker)
     executor.assignments.set(job.id, assignment)
-    quarantine.assigned(job.order, executor)
-    needs.onJob?.(job.order, executor)
-    return { executor, assignment, ended }
+    quarantine.assigned(order, executor)
+    needs.onJob?.(order, executor)
+    return assignment
   }
 
-  function stop({ executor, assignment }: AssignedJob, why: 'cancelled' | 'lost'): void {
+  function stop(assignment: Assignment, why: 'cancelled' | 'lost'): void {
+    const { executor } = assignment
     if (executor.assignments.get(assignment.id) !== assignment) return
     assignment.stoppedAt = steadyNow()
     executor.channel.send({ type: 'stop', job: assignment.id, why })

@@ -7,8 +7,9 @@ import { PawlError } from '../../../session/errors.ts'
 import type { Ask, Answers, FromExecutor } from '../../protocol.ts'
 import type { Executor } from './executor-state.ts'
 import type { LimitKeeper } from '../call-limits.ts'
-import { hasHeardNothing } from './has-heard-nothing.ts'
 import type { GateKeeper } from '../rate-gates/gate-keeper.ts'
+import type { Ticket } from '../../../calls/jobs.ts'
+import { type HistoryEvent, newestFirst } from '../../../connect/histories.ts'
 
 /** Answers one request of an executor. Never rejects. */
 export type RequestAnswerer = (executor: Executor, request: FromExecutor & { type: 'request' }) => Promise<void>
@@ -17,7 +18,7 @@ export type RequestAnswerer = (executor: Executor, request: FromExecutor & { typ
 interface RequestNeeds {
   reader: SessionReader
   values: ValueStore & { earlierKey: EarlierKeys }
-  gates: Pick<GateKeeper, 'placeOf'>
+  gates: Pick<GateKeeper, 'slotFor'>
   limits: LimitKeeper
   client: Client
 }
@@ -72,8 +73,8 @@ export function requestsOver({ reader, values, gates, limits, client }: RequestN
         return reader.entries(ask.target, ask.from, client)
       case 'put_value':
         return values.put(ask.sessionId, ask.ref, ask.json, ask)
-      case 'place_at_gate':
-        return gates.placeOf(ask.key, ask.call)
+      case 'gate_slot':
+        return gates.slotFor(ask.key, ask.call)
       case 'admit': {
         const { ask: _, ...request } = ask
         return limits.admit(request)
@@ -90,3 +91,46 @@ export function requestsOver({ reader, values, gates, limits, client }: RequestN
     }
   }
 }
+
+/** The newest events are in the first page, unless the session has done much since. */
+const PAGE_SIZE = 4
+const MAX_EVENTS = 24
+
+/**
+ * Whether only the session's own steps are newer than the activity. A pause, for example, must hold up the call that the model requests, and
+ * no answer to a heartbeat reports one.
+ */
+async function hasHeardNothing(
+  { workflowService, options: { namespace } }: Client,
+  { workflowId, executionId, activityId }: Ticket,
+): Promise<boolean> {
+  let looked = 0
+  for await (const event of newestFirst(workflowService, { namespace, workflowId, executionId }, { pageSize: PAGE_SIZE })) {
+    if (event.activityTaskScheduledEventAttributes?.activityId === activityId) return true
+    if (!isOwnStep(event) || ++looked > MAX_EVENTS) return false
+  }
+  return false
+}
+
+function isOwnStep(event: HistoryEvent): boolean {
+  return OWN_STEPS.some((attributes) => event[attributes] != null)
+}
+
+/** What the session's workflow tasks and its other activities leave in history. Anything else may be a request or a deadline. */
+const OWN_STEPS = [
+  'workflowTaskScheduledEventAttributes',
+  'workflowTaskStartedEventAttributes',
+  'workflowTaskCompletedEventAttributes',
+  'workflowTaskFailedEventAttributes',
+  'workflowTaskTimedOutEventAttributes',
+  'activityTaskScheduledEventAttributes',
+  'activityTaskStartedEventAttributes',
+  'activityTaskCompletedEventAttributes',
+  'activityTaskFailedEventAttributes',
+  'activityTaskTimedOutEventAttributes',
+  'markerRecordedEventAttributes',
+  'timerStartedEventAttributes',
+  'timerCanceledEventAttributes',
+  'upsertWorkflowSearchAttributesEventAttributes',
+  'workflowPropertiesModifiedEventAttributes',
+] as const satisfies (keyof HistoryEvent)[]

@@ -1,6 +1,6 @@
 // Watches executors: kills an executor whose event loop is blocked, and ends one whose `external` body ignores its timeout, before the
 // call is verified.
-import { OVERDUE_GRACE_MS } from '../../../session/overdue.ts'
+import { OVERDUE_GRACE_MS } from '../../../session/call-facts.ts'
 import { startPeriodicCheck } from '../../periodic-check.ts'
 import { type Executor, FROZEN_MS, isOnce } from './executor-state.ts'
 import type { Pool } from './pool.ts'

@@ -32,10 +32,10 @@ export interface LineFacts extends Background {
 /** The line of an event. Message contents, answers and results never appear in it; arguments appear only at level debug. */
 export function sessionLine(session: string, event: SessionEvent, known: LineFacts): SessionLine {
   const { level, message, fields } = LINES[event.type](event as never, known)
-  return { level, message, fields: { session, ...placeOf(event, known), seq: event.seq, ...fields } }
+  return { level, message, fields: { session, ...positionOf(event, known), seq: event.seq, ...fields } }
 }
 
-function placeOf(event: SessionEvent, known: LineFacts): object {
+function positionOf(event: SessionEvent, known: LineFacts): object {
   const { run = known.run, turn, callId: call, tool } = event as { run?: number; turn?: number; callId?: string; tool?: string }
   return defined({ run, turn: turn ?? (run === known.run ? known.turn : undefined), call, tool })
 }

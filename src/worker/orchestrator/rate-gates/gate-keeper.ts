@@ -23,7 +23,7 @@ export interface GateKeeper {
   /** A provider accepted a call although the gate was closed. */
   accepted(key: string): void
   /** When this call may be made. */
-  placeOf(key: string, call: string): Promise<GateSlot>
+  slotFor(key: string, call: string): Promise<GateSlot>
   /** Tells a new executor which gates are not open. */
   greet(executor: Executor): void
   end(): void
@@ -82,8 +82,8 @@ export function keepGates({ store, executors, logger, worker }: GateNeeds): Gate
       logger.info({ provider: key }, 'a provider accepts calls again, sooner than it had asked to wait')
       store.openGate(key, worker).catch((err: unknown) => logger.debug({ err }, 'other workers could not be notified of an open gate'))
     },
-    async placeOf(key, call) {
-      const slotMs = gates.placeOf(key, call)
+    async slotFor(key, call) {
+      const slotMs = gates.slotFor(key, call)
       if (slotMs <= 0 || (gates.mayProbe(key) && (await probes(key)))) return { afterMs: 0, slotMs: 0 }
       // The gate may be opened in the meantime. The call keeps its slot.
       return { afterMs: Math.min(slotMs, PROBE_EVERY_MS), slotMs }

@@ -37,7 +37,7 @@ export interface RateGates {
   /** A call tries the closed gate. */
   probed(key: string): void
   /** Milliseconds until this call may be made; 0 means now. A call that asks again keeps its slot. */
-  placeOf(key: string, call: string): number
+  slotFor(key: string, call: string): number
   /** The keys of the gates that are not open. */
   keys(): string[]
 }
@@ -109,7 +109,7 @@ export function rateGates(now: () => number = () => performance.now(), random: (
       const gate = found(key)
       if (gate) gate.probedAt = now()
     },
-    placeOf(key, call) {
+    slotFor(key, call) {
       const gate = found(key)
       if (!gate) return 0
       const had = gate.places.get(call)

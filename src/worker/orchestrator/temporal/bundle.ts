@@ -15,7 +15,7 @@ import { joinModules } from './joined-modules.ts'
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
-/** The user's code that a worker runs beside pawl's own. */
+/** The user's code that a worker runs alongside pawl's own. */
 export interface UserCode {
   dataConverter?: DataConverter | undefined
   interceptors?: WorkerInterceptors | undefined

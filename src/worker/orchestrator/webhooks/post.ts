@@ -35,11 +35,17 @@ export async function post(url: string, { body, headers }: WebhookRequest, { all
     sent.on('error', reject)
     sent.on('response', (answer) => {
       const { statusCode: status = 0 } = answer
-      const after = Number(answer.headers['retry-after'])
+      const retryAfterMs = waitIn(answer.headers['retry-after'])
       // What else it says is of no use, and may be endless.
       answer.destroy()
-      resolve({ status, ...(after > 0 && { retryAfterMs: after * 1_000 }) })
+      resolve({ status, ...(retryAfterMs > 0 && { retryAfterMs }) })
     })
     sent.end(body)
   })
+}
+
+/** Milliseconds that a `retry-after` asks for, in seconds or as a date; not a number if it asks for nothing. */
+function waitIn(retryAfter: string | undefined): number {
+  const seconds = Number(retryAfter)
+  return Number.isNaN(seconds) ? Date.parse(retryAfter ?? '') - Date.now() : seconds * 1_000
 }

@@ -1,9 +1,7 @@
 // Shows a long call in `tool_calls` while it runs: its worker and its progress. Best effort: nothing depends on it.
-import type { Client } from '@temporalio/client'
-import type { Logger } from '../agent/tool.ts'
 import { nameOfSubject, type JobOrder } from '../calls/jobs.ts'
 import type { Json } from '../session/json.ts'
-import type { Store } from '../store/store.ts'
+import type { ActivityNeeds } from './needs.ts'
 import type { Flusher } from './flusher.ts'
 
 /** Shorter calls are not shown. */
@@ -13,30 +11,23 @@ const PROGRESS_EVERY_MS = 500
 /** The wait before a failed write is retried: a call may outlast an outage. */
 const AGAIN_AFTER_MS = 3_000
 
-export interface LiveRow {
+export interface RunningRow {
   /** The newest progress that the body reported. */
   progress(value: Json): void
   stop(): void
 }
 
-export interface LiveRowNeeds {
-  store: Store
-  client: Client
-  flusher: Flusher
-  logger: Logger
-}
-
 /** Shows the call that `worker` runs: after a short delay, and until the row is stopped. */
-export function startLiveRow(
-  { store, client, flusher, logger }: LiveRowNeeds,
+export function startRunningRow(
+  { store, client, flusher, logger }: Pick<ActivityNeeds, 'store' | 'client' | 'logger'> & { flusher: Flusher },
   { input, ticket, attempt }: JobOrder<'executeTool'>,
   worker: string,
-): LiveRow {
+): RunningRow {
   const { sessionId, executionId } = ticket
   const callId = nameOfSubject(ticket.subject)
   const { number } = attempt
   const { epoch, watermark, origin } = input
-  let said: { value: Json } | undefined
+  let reported: { value: Json } | undefined
   let shown = false
   let stopped = false
   /** Whether a write is in progress, was made just now, or is scheduled. */
@@ -44,13 +35,13 @@ export function startLiveRow(
   let timer = setTimeout(() => void write(), SHOW_AFTER_MS)
 
   async function write(): Promise<void> {
-    const progress = said
-    said = undefined
+    const progress = reported
+    reported = undefined
     let nextMs = PROGRESS_EVERY_MS
     try {
       await show(progress)
     } catch (err) {
-      said ??= progress
+      reported ??= progress
       nextMs = AGAIN_AFTER_MS
       logger.debug({ err, session: sessionId, call: callId }, 'a running call could not be shown')
     }
@@ -68,13 +59,13 @@ export function startLiveRow(
   }
 
   function next(): void {
-    busy = !shown || said !== undefined
+    busy = !shown || reported !== undefined
     if (busy) void write()
   }
 
   return {
     progress(value) {
-      said = { value }
+      reported = { value }
       if (!busy && !stopped) next()
     },
     stop() {

@@ -1,7 +1,6 @@
 // The number of an attempt and its remaining budget, derived from what earlier attempts of the call reported.
 import { describe, expect, it } from 'vitest'
-import { countAttempt } from '../../../src/activities/attempt.ts'
-import type { AttemptReport } from '../../../src/session/attempts.ts'
+import { countAttempt, type AttemptReport } from '../../../src/session/attempts.ts'
 import type { FailedAttempt } from '../../../src/session/call-facts.ts'
 
 const died = (attempt: number): FailedAttempt => ({ attempt, class: 'WorkerDied', message: 'm', retryable: true })

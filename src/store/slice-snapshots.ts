@@ -1,11 +1,14 @@
 // Stores slice values at checkpoints. The user's reducers folded them, so a rebuild cannot make them.
-import type { SliceSnapshot } from '../../session/slices/slices.ts'
-import { safeKey, sanitiser } from '../postgres/sanitise.ts'
-import { newStatement, recordset } from '../postgres/insert-rows.ts'
-import type { Json } from '../../session/json.ts'
-import { type RowOf, SLICES } from '../postgres/tables.ts'
-import { lockSession } from './head.ts'
-import type { WriteNeeds } from './apply.ts'
+import type { SliceSnapshot } from '../session/slices/slices.ts'
+import { safeKey, sanitiser } from './postgres/sanitise.ts'
+import { newStatement, recordset } from './postgres/insert-rows.ts'
+import type { Json } from '../session/json.ts'
+import { type RowOf, SLICES } from './postgres/tables.ts'
+import { lockSession } from './write/head.ts'
+import type { WriteNeeds } from './write/apply.ts'
+import { exactOr, jsonIn } from './postgres/columns.ts'
+import type { Queryable } from './postgres/database.ts'
+import type { PostgresSchema } from './postgres/schema.ts'
 
 /** See `Store.saveSnapshots`. */
 export async function saveSnapshots(
@@ -51,4 +54,20 @@ function rowOf({ slice, version, checkpoint, seq, digest, at, json }: SliceSnaps
     raw: safe.raw({ value }),
     created_at: new Date(at).toISOString(),
   }
+}
+
+/** See `Store.snapshot`. */
+export async function readSnapshot(
+  database: Queryable,
+  schema: PostgresSchema,
+  sessionId: string,
+  { slice, version, checkpoint }: { slice: string; version: number; checkpoint: number },
+): Promise<{ version: number; value: Json } | null> {
+  const [row] = await database.query(
+    `select version, value, raw from ${schema.table('slices')}
+     where session_id = $1 and slice = $2 and checkpoint = $3 order by (version = $4) desc, version desc limit 1`,
+    [safeKey(sessionId), safeKey(slice), checkpoint, version],
+  )
+  if (!row) return null
+  return { version: Number(row.version), ...exactOr<{ value: Json }>(row.raw, () => ({ value: jsonIn(row, 'value') })) }
 }

@@ -1,19 +1,22 @@
-// Riding reads: quick reads that run as part of the model call that requests them, so that the turn needs no activity for them.
-import type { CallModelInput, ExecuteToolInput, ExecuteToolResult, Ride } from '../../calls/activities.ts'
+// Riding calls: quick calls that run as part of the model call that requests them, so that the turn needs no activity for them. They are
+// several reads, or one call with an effect. Before the body of such a call is entered, the server has the model's answer and the call
+// (`RidingEffect`): if the attempt is lost, the session continues from them as after any lost call.
+import type { CallModelInput, ExecuteToolInput, ExecuteToolResult, Ride, CallModelResult } from '../../calls/activities.ts'
 import type { Agent } from '../../agent/agent.ts'
 import type { Tool } from '../../agent/tool.ts'
-import { followsLoss, leftModelCall, noAttempts } from '../../session/attempts.ts'
-import type { Resolution } from '../../session/call-facts.ts'
-import { MAX_PARALLEL_READS } from '../../session/decide.ts'
+import { followsLoss, leftModelCall, noAttempts, type RidingEffect } from '../../session/attempts.ts'
+import type { Resolution, ResolvedCall } from '../../session/call-facts.ts'
+import { MAX_PARALLEL_READS, admit, toolCallInput } from '../../session/decide.ts'
 import { defined } from '../../session/defined.ts'
 import type { EventType } from '../../session/events.ts'
-import { type Json, jsonBytes } from '../../session/json.ts'
+import { jsonBytes } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
-import { toolCallInput } from '../../session/tool-call-input.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import type { FoldedSession } from '../session-views.ts'
 import { afterUnblocked } from '../unblocked.ts'
 import { makeAttempt } from '../tool-call/execute-tool.ts'
+import { callIdOf } from '../../session/ids.ts'
+import type { SessionState } from '../../session/state.ts'
 
 /** How long a model call waits for its reads. */
 const RIDE_MS = 1_000
@@ -22,13 +25,7 @@ const INTERRUPTED_MS = 50
 /** Maximum bytes of JSON of all results together. */
 const RIDES_BYTES = 512_000
 
-/** A call that the model requests: its resolution, and its arguments after the hooks. */
-export interface RideRequest {
-  resolution: Resolution
-  input: Json
-}
-
-/** Whether all the calls may run as part of the model call that requests them: they are reads of tools that have proved to be quick. */
+/** Whether all the calls may ride: they are reads of tools that have proved to be quick. */
 export function mayRide(
   agent: Pick<Agent, 'name' | 'tools' | 'slices'>,
   calls: readonly Resolution[],
@@ -40,7 +37,7 @@ export function mayRide(
 }
 
 /** Whether the call, by itself, may be part of the model call that requests it. */
-export function mayBePart(
+function mayBePart(
   { name: agent, tools, slices }: Pick<Agent, 'name' | 'tools' | 'slices'>,
   { tool: name, invalid, approval, client, builtIn }: Resolution,
   { quickTools }: Pick<JobNeeds, 'quickTools'>,
@@ -67,29 +64,26 @@ export function takesRides(job: Job, { rides, isNew, prior = noAttempts() }: Cal
   return rides === true && !isNew && !job.answer && !job.link.signal.aborted && !followsLoss(prior, job.attempt.failed)
 }
 
-/** The model call that the calls are part of. */
-export interface RiddenCall {
+/** The model call that its calls run as part of. */
+export interface HostCall {
   agent: Agent
   job: Job
   input: CallModelInput
   view: FoldedSession
 }
 
-interface RidingReads extends RiddenCall {
-  /** Bytes left for the results beside the answer. */
-  room: number
-}
-
-/** Runs the calls. If one does not end in time, or its result does not fit, another attempt follows. Never rejects. */
-export async function rideReads(needs: JobNeeds, calls: readonly RideRequest[], reads: RidingReads): Promise<Ride[]> {
-  const { agent, job, view } = reads
+/**
+ * Runs the reads. If one does not end in time, or its result does not fit into `room` bytes, another attempt follows. Never rejects.
+ */
+export async function rideReads(needs: JobNeeds, calls: readonly ResolvedCall[], host: HostCall, room: number): Promise<Ride[]> {
+  const { agent, job, view } = host
   const limit = startLimit(needs, job.link.signal)
   const attempt = { number: 1, failed: [], failures: 0 }
   const ofCall = { ...job, attempt, link: { ...job.link, ...REPORTS_NOTHING, signal: limit.signal }, slices: view.slices }
 
-  async function ride(call: RideRequest): Promise<Ride[]> {
+  async function ride(call: ResolvedCall): Promise<Ride[]> {
     const { index, tool: name } = call.resolution
-    const input = inputOf(call, reads)
+    const input = inputOf(call, host)
     try {
       const made = await needs.inToolSpan(ofCall, input, () =>
         makeAttempt(needs, agent.tools.get(name) as Tool, input, ofCall, limit.early),
@@ -104,7 +98,7 @@ export async function rideReads(needs: JobNeeds, calls: readonly RideRequest[], 
   }
 
   try {
-    return fitting(needs, (await Promise.all(calls.map(ride))).flat(), Math.min(RIDES_BYTES, reads.room))
+    return fitting(needs, (await Promise.all(calls.map(ride))).flat(), Math.min(RIDES_BYTES, room))
   } finally {
     limit.end()
   }
@@ -154,7 +148,7 @@ export function startLimit({ worker }: Pick<JobNeeds, 'worker'>, stopped: AbortS
 }
 
 /** The input that an activity of the call would have. */
-export function inputOf({ resolution, input: args }: RideRequest, { job, input, view }: RiddenCall): ExecuteToolInput {
+function inputOf({ resolution, input: args }: ResolvedCall, { job, input, view }: HostCall): ExecuteToolInput {
   const { state, transcript } = view
   const { run, stretch, turn, epoch, watermark, origin } = input
   const inRun = { run, intent: state.current?.intent ?? run, stretch, metadata: transcript.newestRun.metadata }
@@ -187,3 +181,46 @@ const leftBehind = (worker: string, why: string): ExecuteToolResult => ({
   afterMs: 0,
   failed: [leftModelCall(why, worker)],
 })
+
+/** Maximum bytes of JSON of the answer: each heartbeat carries it. */
+const ANSWER_BYTES = 32_000
+
+/** Whether an answer's only call has an effect and may ride. The workflow would execute it, too. */
+export function mayRideWithEffect(
+  { agent, calls, state }: { agent: Pick<Agent, 'name' | 'tools' | 'slices'>; calls: readonly Resolution[]; state: SessionState },
+  needs: Pick<JobNeeds, 'quickTools'>,
+  heldBack: readonly string[] = [],
+): boolean {
+  const [resolution, ...others] = calls
+  if (!resolution || others.length > 0 || resolution.effect === 'read' || !mayBePart(agent, resolution, needs, heldBack)) return false
+  return admit(state, { resolution }).as === 'execute'
+}
+
+/** Makes the call. Returns nothing if its body was not entered; the call is then an activity. `answered`: the result of the model call. */
+export async function rideWithEffect(needs: JobNeeds, call: ResolvedCall, host: HostCall, answered: CallModelResult): Promise<Ride[]> {
+  const { agent, job, input } = host
+  const { run, turn } = input
+  const { index, tool: name, effect, generation } = call.resolution
+  const tool = agent.tools.get(name)
+  // A raise that comes meanwhile needs the facts about the agent, which the session learns from the result.
+  const isFirst = 'facts' in answered && answered.facts !== undefined
+  if (!tool || job.link.signal.aborted || isFirst || jsonBytes(answered) > ANSWER_BYTES) return []
+  const riding: RidingEffect = { run, turn, callId: callIdOf(run, turn, index, generation), index, answered }
+  if (effect === 'external') riding.once = true
+  try {
+    await job.link.ride(riding)
+  } catch (err) {
+    needs.logger.debug({ session: job.sessionId, call: riding.callId, err }, 'a call could not be part of the model call')
+    return []
+  }
+  return [{ index, ...(await attemptOf(needs, tool, call, host)) }]
+}
+
+function attemptOf(needs: JobNeeds, tool: Tool, call: ResolvedCall, host: HostCall) {
+  const { job, view } = host
+  const attempt = { number: 1, failed: [], failures: 0 }
+  // The server knows that the body is about to be entered.
+  const ofCall = { ...job, attempt, link: { ...job.link, begin: async () => undefined }, slices: view.slices }
+  const input = inputOf(call, host)
+  return needs.inToolSpan(ofCall, input, () => makeAttempt(needs, tool, input, ofCall))
+}

@@ -5,7 +5,7 @@ import { defineAgent } from '../../../src/agent/define-agent.ts'
 import { defineSlice } from '../../../src/agent/define-slice.ts'
 import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { CallModelInput } from '../../../src/calls/activities.ts'
-import { mayRide, startLimit, takesRides } from '../../../src/jobs/model-call/riding-reads.ts'
+import { mayRide, startLimit, takesRides } from '../../../src/jobs/model-call/riding.ts'
 import type { Job } from '../../../src/jobs/needs.ts'
 import { MEASURED, measureTools, QUICK_TOOLS, type QuickTools } from '../../../src/jobs/quick-tools.ts'
 import { lostAttempt, noAttempts, tallied } from '../../../src/session/attempts.ts'
@@ -180,7 +180,7 @@ describe('a tool', () => {
     expect(quickTools.isQuick('a', 'look')).toBe(true)
   })
 
-  it('a body that is stopped early says nothing about its tool', () => {
+  it('a body that is stopped early does not count as a measurement of its tool', () => {
     const { quickTools } = quick()
     run(quickTools, 'look', { ms: 100, isStopped: true })
     expect(quickTools.isQuick('a', 'look')).toBe(true)
