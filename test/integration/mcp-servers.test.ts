@@ -1,7 +1,9 @@
 // MCP servers as tool sources, without sessions: lists, calls, deaths, and servers that misbehave.
+import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Json } from 'pawl'
 import { mcp } from 'pawl/tools'
@@ -201,6 +203,11 @@ describe('a server that is down', () => {
     expect((await source.tools(own)).size).toBe(0)
     expect(source.problem()).toContain('The MCP server "shop" is unavailable')
     expect(own.lines.map(({ text }) => text)).toEqual(['the tools of an MCP server could not be read'])
+  })
+
+  it('the list of MCP tools is read again at once if its server dies while it is read', async () => {
+    const source = declare({ transport: stdio('odd-server', 'dies-listing', join(tmpdir(), `pawl-listed-${randomUUID()}`)) })
+    expect([...(await source.tools(log)).keys()]).toContain('shop__act')
   })
 
   it('a call that was resolved before its MCP server went down fails, and certainly did not happen', async () => {

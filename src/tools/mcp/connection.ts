@@ -167,12 +167,18 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
     close,
     async list(log) {
       const signal = AbortSignal.timeout(rules.listMs)
-      try {
-        return await use(log, signal, async ({ client, isTold }) => {
+      const once = (): Promise<ServerListing> =>
+        use(log, signal, async ({ client, isTold }) => {
           const { tools } = await withLimit(signal, (limited) =>
             unlessAborted(limited, client.listTools(undefined, { signal: limited, timeout: rules.listMs, cacheMode: 'refresh' })),
           )
           return { tools, about: aboutServer(client), announces: isTold }
+        })
+      try {
+        // A call of another session may have been the end of the server.
+        return await once().catch((error: unknown) => {
+          if (!wasCutOff(error)) throw error
+          return once()
         })
       } catch (error) {
         prior = undefined
@@ -225,6 +231,11 @@ function callOf(client: Client, { tool, args, key, signal, onProgress }: ToolReq
 function wasNotAccepted(error: unknown, { transport }: OpenConnection): boolean {
   const { code, status } = (error ?? {}) as { code?: unknown; status?: unknown }
   return code === 'NOT_CONNECTED' || (status === 404 && transport.sessionId !== undefined)
+}
+
+/** Whether the connection ended before the answer. */
+function wasCutOff(error: unknown): boolean {
+  return (error as { code?: unknown } | undefined)?.code === 'CONNECTION_CLOSED'
 }
 
 /** The stdio transport reports an answer that is too large only in words. Other errors quote the server, so only the beginning counts. */

@@ -1,4 +1,5 @@
 // An MCP server of the protocol before 2026-07-28 that misbehaves in one way, which its argument names.
+import { existsSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 
 interface Incoming {
@@ -7,7 +8,7 @@ interface Incoming {
   params?: { name?: string; arguments?: { how?: string } }
 }
 
-const [how = ''] = process.argv.slice(2)
+const [how = '', marker = ''] = process.argv.slice(2)
 const write = (message: object | string): void =>
   void process.stdout.write(`${typeof message === 'string' ? message : JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
 const named = (name: string) => ({ name, description: `Does ${name}.`, inputSchema: { type: 'object', properties: {} } })
@@ -72,6 +73,10 @@ createInterface({ input: process.stdin }).on('line', (line) => {
       id,
       result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'odd', version: '1' } },
     })
+  if (how === 'dies-listing' && method === 'tools/list' && !existsSync(marker)) {
+    writeFileSync(marker, '')
+    process.exit(1)
+  }
   if (method === 'tools/list') return write({ id, result: { tools: toolsOf() } })
   if (method === 'tools/call') return call(id, params)
   if (id !== undefined) write({ id, error: { code: -32_601, message: `Method not found: ${method}` } })
