@@ -1,6 +1,7 @@
 // The activities of an orchestrator.
 import { Context } from '@temporalio/activity'
 import { StaleWatermark } from '../calls/errors.ts'
+import { readTarget } from '../calls/reads.ts'
 import { defined } from '../session/defined.ts'
 import { isForeignPast, StoreError } from '../store/errors.ts'
 import { heartbeating } from './heartbeating.ts'
@@ -27,9 +28,10 @@ const FLUSH_MS = 30_000
 export function createActivities(needs: ActivityNeeds, reader: SessionReader, flusher: Flusher): PawlActivities {
   const { store } = needs
 
-  async function flush({ epoch, watermark, origin, isNew }: FlushInput): Promise<FlushResult> {
-    const { client, sessionId, executionId } = currentSession()
-    const target = { sessionId, epoch, executionId, watermark, ...defined({ origin, isNew }) }
+  async function flush(input: FlushInput): Promise<FlushResult> {
+    const { isNew } = input
+    const { client, ...session } = currentSession()
+    const target = { ...readTarget(session, input), ...defined({ isNew }) }
     try {
       return { seq: await heartbeating(() => flusher.flush(target, client, FLUSH_MS)) }
     } catch (error) {

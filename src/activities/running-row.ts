@@ -1,5 +1,6 @@
 // Shows a long call in `tool_calls` while it runs: its worker and its progress. Best effort: nothing depends on it.
 import { nameOfSubject, type JobOrder } from '../calls/jobs.ts'
+import { readTarget } from '../calls/reads.ts'
 import type { Json } from '../session/json.ts'
 import type { ActivityNeeds } from './needs.ts'
 import type { Flusher } from './flusher.ts'
@@ -23,10 +24,9 @@ export function startRunningRow(
   { input, ticket, attempt }: JobOrder<'executeTool'>,
   worker: string,
 ): RunningRow {
-  const { sessionId, executionId } = ticket
+  const { sessionId } = ticket
   const callId = nameOfSubject(ticket.subject)
   const { number } = attempt
-  const { epoch, watermark, origin } = input
   let reported: { value: Json } | undefined
   let shown = false
   let stopped = false
@@ -50,7 +50,7 @@ export function startRunningRow(
 
   async function show(progress: { value: Json } | undefined): Promise<void> {
     if (!shown) {
-      await flusher.flush({ sessionId, executionId, epoch, watermark, ...(origin && { origin }) }, client)
+      await flusher.flush(readTarget(ticket, input), client)
       if (stopped) return
       await store.markRunning(sessionId, callId, number, worker)
       shown = true

@@ -16,6 +16,7 @@ import type {
   PawlActivities,
   ToolCallInput,
 } from '../calls/activities.ts'
+import { readTarget } from '../calls/reads.ts'
 import type { Flusher } from './flusher.ts'
 import { startRunningRow } from './running-row.ts'
 import type { ActivityNeeds } from './needs.ts'
@@ -50,9 +51,8 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     const { attempt, isGivenUp } = count({ prior, ...(untilServed && { uncounted: true }) })
     if (isGivenUp) return givenUp('the model call', attempt)
     const order = orderOf('callModel', olderBy(waitedMs(), input), attempt, { subject: { of: 'model', run: number, turn } })
-    const { epoch, watermark, origin, isNew } = input
-    const { sessionId, executionId } = order.ticket
-    const target = { sessionId, epoch, executionId, watermark, ...defined({ origin, isNew }) }
+    const { isNew } = input
+    const target = { ...readTarget(order.ticket, input), ...defined({ isNew }) }
     const confirmed = isNew && isConfirmed(flusher.flush(target, client))
     if (!confirmed) flusher.nudge(target, client)
     const result = await run(order)
@@ -96,8 +96,8 @@ export function userCodeActivities(needs: ActivityNeeds, flusher: Flusher): Pick
     return { kind: 'not_begun', attempt: attempt.number - 1, ...lostIn(attempt) }
   }
 
-  function nudge({ input: { epoch, watermark, origin }, ticket: { sessionId, executionId } }: JobOrder<'executeTool'>): void {
-    flusher.nudge({ sessionId, epoch, executionId, watermark, ...defined({ origin }) }, client)
+  function nudge({ input, ticket }: JobOrder<'executeTool'>): void {
+    flusher.nudge(readTarget(ticket, input), client)
   }
 
   /** Runs a tool and shows the call in `tool_calls` while it runs. */

@@ -9,6 +9,7 @@ import type { RefusedContent, Target, Unreplayable, Watermark } from '../session
 import type { HookOutcome } from '../session/hooks/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import type { PlanAndMemory } from '../session/recovery/kept.ts'
+import type { CallQuestion, UserReplies } from '../session/question-facts.ts'
 import type { ModelPrice } from '../session/spending/model-price.ts'
 import type { RestoredValues } from '../session/recovery/restored.ts'
 import type { ForkStart } from '../session/protocol/protocol.ts'
@@ -199,6 +200,8 @@ export interface ExecuteToolInput extends ToolCallInput, EventsInput {
   prior?: AttemptTally
   /** The last progress that an earlier attempt reported. */
   progress?: Json
+  /** The user's replies to what earlier attempts have asked. */
+  replies?: UserReplies
 }
 
 /** The result of `execute` or `verify`, ready to be recorded. */
@@ -230,6 +233,8 @@ export type ExecuteToolResult = {
   /** The body was not entered: a limit of the tool makes the call wait. */
   | { kind: 'limited'; reason: string }
   | { kind: 'interrupted'; begun: boolean }
+  /** The body needs answers of the user before it can continue; it has done nothing yet. */
+  | { kind: 'asks'; questions: CallQuestion[]; state?: string }
 )
 
 export interface VerifyToolInput extends ToolCallInput, EventsInput {
@@ -455,6 +460,8 @@ export interface CheckAnswerInput extends ToolCallInput, EventsInput {
   result: Json
   /** Only checks the result, and makes no record of it. */
   shapeOnly?: true
+  /** The result answers this question, not the call. It is only checked. */
+  question?: CallQuestion
 }
 
 export type CheckAnswerResult = ({ kind: 'fits' } & RecordedResult) | { kind: 'does_not_fit'; message: string } | { kind: 'not_served' }

@@ -1,6 +1,8 @@
 // What an executor reads and stores through its orchestrator: events, large values, and keys of what was pruned.
 import type { BlobRef } from '../session/call-facts.ts'
+import { defined } from '../session/defined.ts'
 import type { Watermark } from '../session/events.ts'
+import type { EventsInput } from './activities.ts'
 
 /** The events to read: their session and chain, the last one, and the execution that can be queried for them. */
 export interface ReadTarget {
@@ -13,6 +15,14 @@ export interface ReadTarget {
   origin?: Watermark
   /** The events apply only if the store does not have another past for the session. */
   isNew?: true
+}
+
+/** The events that an activity may read. */
+export function readTarget(
+  { sessionId, executionId }: Pick<ReadTarget, 'sessionId' | 'executionId'>,
+  { epoch, watermark, origin }: EventsInput,
+): ReadTarget {
+  return { sessionId, epoch, executionId, watermark, ...defined({ origin }) }
 }
 
 /** The side store's large values, as an executor accesses them. */

@@ -40,7 +40,10 @@ export const GROUPS: readonly Group[] = [
       pending: ['pawl pending', 'pawl pending --kind approval --agent support'],
       approve: ['pawl approve customer-42 t_1_1_0', 'pawl approve customer-42 t_1_1_0 --input \'{"cents":400}\''],
       deny: ["pawl deny customer-42 t_1_1_0 --reason 'too much'"],
-      answer: ['pawl answer customer-42 t_1_1_0 \'"blue"\''],
+      answer: [
+        'pawl answer customer-42 t_1_1_0 \'"blue"\'',
+        'pawl answer customer-42 t_1_1_0 \'{"action":"accept","content":{"size":"M"}}\'',
+      ],
       resolve: ['pawl resolve customer-42 t_1_1_0 --not-happened', 'pawl resolve customer-42 t_1_1_0 --happened \'{"id":"re_1"}\''],
     },
   },

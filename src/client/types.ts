@@ -11,6 +11,7 @@ import type { Json, JsonObject } from '../session/json.ts'
 import type { MemoryBlock } from '../session/built-in-tools/memory.ts'
 import type { MemoryVersion, PlanVersion } from '../session/built-in-tools/kept.ts'
 import type { Plan } from '../session/built-in-tools/plan.ts'
+import type { CallQuestion } from '../session/question-facts.ts'
 import type { RollbackReport, PauseAnswer, ResolveRequest } from '../session/protocol/protocol.ts'
 import type { SessionView } from '../session/watching/view.ts'
 import type { WatchItem } from '../session/watching/watching.ts'
@@ -139,7 +140,10 @@ export type SettledRun<O = unknown> =
   /** The run continues once these calls receive the decision, answer or resolution that they wait for. */
   | { status: 'waiting'; run: number; pending: WaitingCall[] }
 
-/** A call that waits for a person or a client: for approval, for a client's answer, or for a report of its outcome (`unknown`). */
+/**
+ * A call that waits for a person or a client: for approval, for a client's answer, for the answer to a question of its tool, or for a report
+ * of its outcome (`unknown`).
+ */
 export type WaitingCall = {
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
@@ -160,6 +164,14 @@ export type WaitingCall = {
       reason?: string
     }
   | { kind: 'client'; digest?: undefined; reason?: undefined }
+  | {
+      kind: 'question'
+      /** Digest of the question, for `answer`. */
+      digest: string
+      /** What the tool asks the user. */
+      question: CallQuestion
+      reason?: undefined
+    }
   | { kind: 'unknown'; digest?: undefined; reason?: undefined }
 )
 
@@ -509,9 +521,16 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   resolve(callId: string, resolution: ResolveRequest['resolution'], options?: { by?: string; note?: string }): Promise<void>
   /**
    * Answers a call of a client tool, with at most 1,000,000 bytes of JSON; `session.answer<typeof tool>(…)` types the answer by the tool's
-   * `output` schema.
-   * @throws RequestRefusedError `call_not_found`, `not_waiting`, `agent_not_served`, `invalid_request`; `invalid_answer` for one that does
-   * not match the tool's `output` schema; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
+   * `output` schema. Also answers a question of another tool, with at most 64,000 bytes: `{ action: 'accept', content }`, where `content`
+   * matches the question's schema, `{ action: 'decline' }` or `{ action: 'cancel' }`. `digest`: that of the question; if the call asks
+   * another one by now, the answer is refused.
+   * @throws RequestRefusedError `call_not_found`, `not_waiting`, `digest_mismatch`, `agent_not_served`, `invalid_request`; `invalid_answer`
+   * for one that does not match the schema of the tool's output or of the question; SessionNotFoundError `session_not_found`;
+   * SessionUnavailableError `session_unavailable`.
    */
-  answer<T extends Tool = Tool<ToolNeeds, Json>>(callId: string, result: AnswerOf<T>, options?: { by?: string }): Promise<void>
+  answer<T extends Tool = Tool<ToolNeeds, Json>>(
+    callId: string,
+    result: AnswerOf<T>,
+    options?: { by?: string; digest?: string },
+  ): Promise<void>
 }

@@ -4,6 +4,7 @@ import type { AgentContext } from '../agent/tool.ts'
 import { withFields } from '../log/logger.ts'
 import { copyOf, type Json, type JsonObject } from '../session/json.ts'
 import type { SliceValues } from '../session/slices/slices.ts'
+import { readTarget } from '../calls/reads.ts'
 import type { JobNeeds, Job } from './needs.ts'
 import type { EventsInput } from '../calls/activities.ts'
 import { ArchiveUnavailable, archiveAway } from '../calls/errors.ts'
@@ -57,11 +58,9 @@ export interface JobWithSlices extends Job {
 type SlicesInput = EventsInput & { agent: string }
 
 /** The slice values at the input's watermark. @throws StaleWatermark, ArchiveUnavailable. */
-export async function readSlices(needs: JobNeeds, { sessionId, executionId, along }: Job, input: SlicesInput): Promise<SliceValues> {
+export async function readSlices(needs: JobNeeds, job: Job, input: SlicesInput): Promise<SliceValues> {
   if (!needs.agents.get(input.agent)?.slices.length) return NO_SLICES
-  const { epoch, watermark, origin } = input
-  const { slices } = await needs.views.view({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, along)
-  return slices
+  return (await needs.views.view(readTarget(job, input), job.along)).slices
 }
 
 /**

@@ -3,19 +3,17 @@ import type { EndHooksInput, EndHooksResult } from '../calls/activities.ts'
 import { agentContext } from './agent-context.ts'
 import { ArchiveUnavailable, StaleWatermark } from '../calls/errors.ts'
 import { runHooksAfter } from './model-call/hooks.ts'
+import { readTarget } from '../calls/reads.ts'
 import type { Job, JobNeeds } from './needs.ts'
 import { hookRoom } from './run-hooks.ts'
 
-export async function endHooks(
-  needs: JobNeeds,
-  { sessionId, executionId, attempt, link, along }: Job,
-  input: EndHooksInput,
-): Promise<EndHooksResult> {
+export async function endHooks(needs: JobNeeds, job: Job, input: EndHooksInput): Promise<EndHooksResult> {
+  const { sessionId, attempt, link } = job
   const agent = needs.agents.get(input.agent)
   if (!agent) return { kind: 'not_served' }
-  const { epoch, watermark, origin, run, turn } = input
+  const { run, turn } = input
   try {
-    const view = await needs.views.view({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, along)
+    const view = await needs.views.view(readTarget(job, input), job.along)
     const { context, tags } = view.state
     const { metadata } = view.transcript.newestRun
     const ctx = agentContext(needs, sessionId, { agent: agent.name, run, turn, context, metadata, tags }, view.slices)

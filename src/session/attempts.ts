@@ -66,17 +66,11 @@ export interface AttemptTally {
 }
 
 /** The attempt of a job, as counted before the job began. */
-export interface AttemptSoFar {
+export interface AttemptSoFar extends Pick<AttemptTally, 'failures' | 'fallback' | 'unexpected'> {
   /** Counted from 1 over all of the call's activities. */
   number: number
   /** Failed attempts of this activity. */
   failed: FailedAttempt[]
-  /** How many attempts of the call threw; for a model call, how many with the model being tried. */
-  failures: number
-  /** For a model call: the model to try, if not the agent's own. */
-  fallback?: Fallback
-  /** Digest of the previous attempt's failure, if it was unexpected. */
-  unexpected?: string
   /** The last progress that an earlier attempt reported. */
   lastProgress?: Json
 }

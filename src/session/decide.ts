@@ -7,6 +7,7 @@ import type { Resolution, ResolvedCall } from './call-facts.ts'
 import { type Deadline, deadlineOf, deadlinesOf } from './deadlines.ts'
 import { hasEnded, isWaiting } from './past/call-status.ts'
 import { outputFailure } from './built-in-tools/output.ts'
+import { nextQuestion } from './question.ts'
 import { leavesByItself } from './recovery/recovery.ts'
 import { modelCallsOf, turnsOf } from './turns.ts'
 import type { CallState, QueuedMessage, RunState, SessionError, SessionState } from './state.ts'
@@ -18,7 +19,7 @@ export type SessionStep =
   | { do: 'start_run'; run: number; message: QueuedMessage }
   | { do: 'start_turn'; run: number; turn: number; takes: string[] }
   | { do: 'call_model'; run: number; turn: number }
-  /** Calls that need an approval or a client's answer: the session requests each one. */
+  /** Calls that need an approval, a client's answer or the answer to another question: the session requests each one. */
   | { do: 'ask'; calls: { call: CallState; for: 'approval' | 'answer' }[] }
   /** No answer for this call came in time. */
   | { do: 'expire'; call: CallState }
@@ -170,7 +171,7 @@ function continueCalls(state: SessionState, run: RunState, due: Due): SessionSte
 function needOf(state: SessionState, call: CallState): 'approval' | 'answer' | undefined {
   const { resolution, status, approved } = call
   if (status !== 'requested' && status !== 'issued') return undefined
-  const need = resolution.approval && !approved ? 'approval' : resolution.client ? 'answer' : undefined
+  const need = resolution.approval && !approved ? 'approval' : resolution.client || nextQuestion(call) ? 'answer' : undefined
   if (!need) return undefined
   const { as } = admit(state, call)
   return as === 'execute' || as === 'verify_first' ? need : undefined

@@ -6,6 +6,7 @@ import type { Json, JsonObject } from './json.ts'
 import type { MemoryChange } from './built-in-tools/memory.ts'
 import type { ModelPrice } from './spending/model-price.ts'
 import type { PlanChange } from './built-in-tools/plan.ts'
+import type { AskedQuestion, QuestionReply } from './question-facts.ts'
 import type { RestoredValues } from './recovery/restored.ts'
 import type { Effect, FailedAttempt, Resolution, EffectReport, BlobRef, RunEffect, ResultContent } from './call-facts.ts'
 import type { RecoveryStrategy, AgentFacts } from './agent-facts.ts'
@@ -329,10 +330,10 @@ export type EventBody =
       input?: Json
       resolution?: Resolution
     }
-  /** A client must answer the call. */
-  | { type: 'answer_requested'; run: number; turn: number; callId: string; tool: string; expiresAt?: number }
-  /** The answer itself is in the `tool_completed` that follows. */
-  | { type: 'answer_received'; run: number; turn: number; callId: string; tool: string; by?: string }
+  /** A client must answer the call. `asks`: it is not a client tool's; an attempt of it has ended with a question to the user. */
+  | { type: 'answer_requested'; run: number; turn: number; callId: string; tool: string; expiresAt?: number; asks?: AskedQuestion }
+  /** The answer of a client tool is in the `tool_completed` that follows. `reply`: the answer to a question; the call continues with it. */
+  | { type: 'answer_received'; run: number; turn: number; callId: string; tool: string; by?: string; reply?: QuestionReply }
   /** A client asked for a checkpoint while a turn was open: it is made when the turn has closed. */
   | { type: 'checkpoint_requested'; reason: string; by?: string }
   /**

@@ -7,6 +7,7 @@ import type { RunEffect, Resolution } from './call-facts.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { MemoryState } from './built-in-tools/memory.ts'
 import type { PlanState } from './built-in-tools/plan.ts'
+import type { CallAsking } from './question-facts.ts'
 
 /** One tool call of the newest answer. */
 export interface CallState {
@@ -32,6 +33,8 @@ export interface CallState {
     | 'unknown'
   /** The terms of the request that the call waits for. Times are milliseconds since 1970. */
   asked?: { expiresAt?: number; onExpiry?: 'deny' | 'error'; digest?: string; reason?: string }
+  /** What its attempts have asked the user, and the replies; absent: nothing. */
+  asking?: CallAsking
   /** Whether a person has approved it. */
   approved?: true
   /** Attempts before the call started waiting, or before another build resolved it again. */

@@ -1,6 +1,7 @@
 // The rows of the store's lists.
 import type { SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
+import type { CallQuestion } from '../session/question-facts.ts'
 import type { SessionError } from '../session/state.ts'
 import type { SessionRow, MessageRow, ToolCallRow, ErrorRow, PlanProgress, BlobPlace } from './rows.ts'
 
@@ -138,8 +139,8 @@ export interface ListedToolCall extends ToolCallRow {
   milestones: string[]
 }
 
-/** What a call waits for: an approval, a client's answer, or the resolution of an unknown outcome. */
-export type PendingKind = 'approval' | 'client' | 'unknown'
+/** What a call waits for: an approval, a client's answer, the answer to a question, or the resolution of an unknown outcome. */
+export type PendingKind = 'approval' | 'client' | 'question' | 'unknown'
 
 /** A call that waits for a person or a client. */
 export type ListedPendingCall = {
@@ -165,7 +166,7 @@ export type ListedPendingCall = {
   modelInput: Json
   /** The idempotency key, by which other systems may know the call; null if it has none. */
   key: string | null
-  /** The tool's reason for the approval, or the message of an unknown outcome. */
+  /** The tool's reason for the approval, its question, or the message of an unknown outcome. */
   reason: string | null
   /** Number of attempts. */
   attempt: number
@@ -185,6 +186,15 @@ export type ListedPendingCall = {
       kind: 'client'
       /** Digest of tool and arguments. */
       digest: string | null
+      /** Always null: only a request for approval can expire. */
+      onExpiry: null
+    }
+  | {
+      kind: 'question'
+      /** Digest of the question, for `answer`. */
+      digest: string
+      /** What the tool asks the user. */
+      question: CallQuestion
       /** Always null: only a request for approval can expire. */
       onExpiry: null
     }

@@ -138,9 +138,11 @@ function spansOf(tracked: TrackedSession, event: SessionEvent, options: ProjectO
     case 'tool_resolved':
       startAgain(tracked, event)
       return noted(tracked, event, { 'pawl.happened': event.happened, 'pawl.by': event.by })
+    case 'answer_received':
+      if (event.reply) startAgain(tracked, event)
+      return noted(tracked, event, {})
     case 'approval_requested':
     case 'answer_requested':
-    case 'answer_received':
       return noted(tracked, event, {})
     default:
       return []

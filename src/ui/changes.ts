@@ -25,6 +25,6 @@ const CHANGING: ReadonlySet<SessionEvent['type']> = new Set([
 ])
 
 /** Whether a page that has shown everything before the event must check the conversation again. */
-export function changesChat({ type }: SessionEvent): boolean {
-  return CHANGING.has(type)
+export function changesChat(event: SessionEvent): boolean {
+  return CHANGING.has(event.type) || (event.type === 'answer_requested' && event.asks !== undefined)
 }

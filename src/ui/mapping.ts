@@ -10,7 +10,7 @@ import { isObject, type Json } from '../session/json.ts'
 import { abandonedAs, addToCall, hasEnded, outcomeIn, type TurnCall } from '../session/past/call-status.ts'
 import { isProviderBlock, shownContent, sourcesOf } from '../session/provider-blocks.ts'
 import { withoutErrorText } from '../session/failed-checks.ts'
-import { approvalIdOf, type UiChunk, type UiShow, type UiRunState } from './protocol.ts'
+import { approvalIdOf, type UiChunk, type UiQuestion, type UiShow, type UiRunState } from './protocol.ts'
 import { callErrorText, type ErrorTexts, failureText, OUTCOME_UNKNOWN } from './user-texts.ts'
 
 /** A chunk, and the messages that it answers. */
@@ -49,6 +49,8 @@ interface Call extends Omit<TurnCall, 'asked'> {
   /** The arguments that were shown, or their digest if they are long, because a stretch may have any number of calls. */
   shownInput: string
   approvalId?: string
+  /** The question that waits for an answer. */
+  question?: UiQuestion
 }
 
 type CallEvent = EventOf<
@@ -57,6 +59,7 @@ type CallEvent = EventOf<
   | 'approval_requested'
   | 'approval_decided'
   | 'answer_requested'
+  | 'answer_received'
   | 'tool_completed'
   | 'tool_resolved'
   | 'tool_failed'
@@ -75,6 +78,9 @@ interface AnswerStretch {
   /** Whether the step has started but not finished. */
   inStep: boolean
 }
+
+/** A page replaces a part by the next one with its id. */
+const questionChunk = (data: UiQuestion): UiChunk => ({ type: 'data-question', id: `${data.callId}:${data.digest}`, data })
 
 const NEVER_RAN = 'This call was not run: the run ended first.'
 const NOT_COMPLETED = 'The provider did not complete this call.'
@@ -180,6 +186,7 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
       case 'tool_attempt_failed':
       case 'approval_decided':
       case 'answer_requested':
+      case 'answer_received':
       case 'tool_completed':
       case 'tool_resolved':
       case 'tool_failed':
@@ -288,6 +295,18 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
         const shownAs: UiChunk =
           show === 'pieces' ? { type: 'tool-approval-response', approvalId, approved, ...defined({ reason }) } : standingAt(at, event)
         return [...changed, shownAs]
+      }
+      case 'answer_requested': {
+        if (!event.asks) return []
+        const { digest, question } = event.asks
+        const { from, message, schema, url } = question
+        call.question = { callId: event.callId, toolCallId, digest, from, message, ...defined({ schema, url }) }
+        return [questionChunk(call.question)]
+      }
+      case 'answer_received': {
+        const { question } = call
+        delete call.question
+        return question && event.reply ? [questionChunk({ ...question, answered: event.reply.action })] : []
       }
       default:
         return ended(event, toolCallId, call)

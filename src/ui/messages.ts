@@ -147,6 +147,12 @@ function addChunk(message: Draft, chunk: UiChunk): void {
     case 'source-document':
       parts.push(chunk)
       return
+    case 'data-question': {
+      const known = parts.find(({ type, id }) => type === chunk.type && id === chunk.id)
+      if (known) known.data = chunk.data
+      else parts.push({ ...chunk })
+      return
+    }
     case 'tool-output-denied':
       update(parts, chunk.toolCallId, { state: 'output-denied' })
       return

@@ -1,5 +1,5 @@
 // The parts of AI SDK UI's protocol that pawl uses: chunks of the UI message stream (v1), and UI messages. Declared here, not imported.
-import { isObject } from '../session/json.ts'
+import { isObject, type JsonObject } from '../session/json.ts'
 
 /** What pawl reports about an assistant's message, in `metadata.pawl`. */
 export interface UiRunState {
@@ -40,6 +40,7 @@ export type UiMessageChunk =
   | { type: 'tool-output-denied'; toolCallId: string }
   | { type: 'source-url'; sourceId: string; url: string; title?: string }
   | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
+  | { type: 'data-question'; id: string; data: UiQuestion }
   | { type: 'error'; errorText: string; code?: string; detail?: string }
   | { type: 'finish'; finishReason?: 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other' }
 
@@ -61,8 +62,29 @@ export type UiPart =
   | { type: 'step-start' }
   | { type: 'source-url'; sourceId: string; url: string; title?: string }
   | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
+  | { type: 'data-question'; id: string; data: UiQuestion }
   | UiToolPart
   | UiProviderToolPart
+
+/** A question that a tool asks the user. The page sends the answer to the call, with the digest. */
+export interface UiQuestion {
+  /** The call whose tool asks. */
+  callId: string
+  /** The id of its part in the message. */
+  toolCallId: string
+  /** Digest of the question. */
+  digest: string
+  /** Who asks: the name of the MCP server. */
+  from: string
+  /** The question. */
+  message: string
+  /** JSON Schema of the answer's content; absent for a question with a `url`. */
+  schema?: JsonObject
+  /** Where the user answers. */
+  url?: string
+  /** How the user answered; absent: not yet. */
+  answered?: 'accept' | 'decline' | 'cancel'
+}
 
 /** A call of a tool. `providerExecuted`: a worker executes it, not the page. */
 export type UiToolPart = { type: `tool-${string}`; toolCallId: string; providerExecuted?: boolean } & (

@@ -11,7 +11,7 @@ import type { DeltaPart } from '../session/watching/deltas.ts'
 import type { Json } from '../session/json.ts'
 import type { Reservation } from '../session/spending/reservation.ts'
 import type { CallState } from '../session/state.ts'
-import type { RidingEffect } from '../session/attempts.ts'
+import type { AttemptReport, RidingEffect } from '../session/attempts.ts'
 import type { SentLine } from '../log/sending-logger.ts'
 import type { TemporalAddress } from '../connect/temporal.ts'
 import type { ProcessDeath, SuperviseOptions, SupervisorEvent } from './options.ts'
@@ -113,18 +113,12 @@ export interface Answers {
 export type AnswerPart = Pick<DeltaPart, 'begunAt' | 'from' | 'until' | 'pieces'>
 
 /** A job that an executor holds when it connects to a new orchestrator. */
-export interface HeldJobReport {
+export interface HeldJobReport extends Pick<AttemptReport, 'begun' | 'progress' | 'riding' | 'reserved'> {
   job: string
   order: JobOrder
-  /** Whether the body may have been entered. */
-  begun: boolean
   /** Milliseconds since the body was entered, and its timeout. */
   entered?: { agoMs: number; timeoutMs: number }
-  progress?: Json
-  /** The call with an effect that a model call is making. */
-  riding?: RidingEffect
-  /** For a model call under a budget: its reservation, and how many tokens of its answer have arrived. */
-  reserved?: Reservation
+  /** For a model call under a budget: how many tokens of its answer have arrived. */
   tokensSoFar?: number
   /** The model's output so far, if it streams. */
   streamed?: AnswerPart

@@ -149,6 +149,7 @@ function record(journal: Journal, call: CallState, result: ExecuteToolResult | u
       return
     case 'not_begun':
     case 'limited':
+    case 'asks':
       return
     case 'interrupted':
       if (result.begun) recordEnded(journal, current, call)

@@ -146,6 +146,23 @@ describe('what a chat shows of a session', () => {
     expect(all({ type: 'error_entered', ...entered, options: [...options] })).toContain(SUGGESTIONS.recoverCalls(session))
   })
 
+  it('a chat shows the question of a tool on one line, with who asks, what it asks for, and how to answer', () => {
+    const asked = { id: 'size', from: 'shop', message: 'Which\nsize?\u001b[2J' }
+    const asks = (more: object) => ({ attempt: 1, digest: 'd', question: { ...asked, ...more } })
+    const [form] = linesOf({
+      type: 'answer_requested',
+      ...call,
+      asks: asks({ schema: { type: 'object', properties: { size: { type: 'string' } } } }),
+    })
+    expect(form).toMatch(
+      /shop asks: Which size\?.* Fields: \{"size":\{"type":"string"\}\} \(\/answer t_1_1_0 \{"action":"accept","content":/,
+    )
+    const [page] = linesOf({ type: 'answer_requested', ...call, asks: asks({ url: 'https://bank.example/pay' }) })
+    expect(page).toMatch(/Open https:\/\/bank\.example\/pay \(\/answer t_1_1_0 \{"action":"accept"\}/)
+    // oxlint-disable-next-line no-control-regex -- they must not be there
+    for (const line of [form, page]) expect(line).not.toMatch(/[\u0000-\u0008\u000a-\u001a]/)
+  })
+
   it('a chat lets no output of a tool control the terminal', () => {
     const value = '\u001b[2J\u001b]0;owned\u0007line\u0000 one\nline two\u009b31m'
     const [line] = linesOf({ type: 'tool_completed', ...call, attempt: 1, value })

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunHandle, SessionHandle, SessionOptions } from '../../client/types.ts'
 import { textOf } from '../../session/content.ts'
 import { PawlError } from '../../session/errors.ts'
+import type { EventOf } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import { type Command, commandOf, HELP } from './slash-commands.ts'
 import { CliError, describeError } from '../errors.ts'
@@ -55,7 +56,7 @@ interface CurrentSession {
   follower: Follower
   /** Ids of the messages that were sent from here. */
   own: Set<string>
-  /** Digests of the arguments that were shown with a request for approval, by call. */
+  /** Digests of the arguments that were shown with a request for approval, or of the question that was shown, by call. */
   digests: Map<string, string>
   /** Calls whose decisions or answers were shown. */
   decided: Set<string>
@@ -197,6 +198,7 @@ function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: num
     shownUpTo,
     onEvent(event) {
       if (event.type === 'approval_requested') digests.set(event.callId, event.digest)
+      if (event.type === 'answer_requested') noteQuestion({ digests, decided }, event)
       if (event.type === 'approval_decided' || event.type === 'answer_received') decided.add(event.callId)
       if (event.type !== 'model_completed') return screen.print(linesOfEvent(event, speakers))
       screen.live('')
@@ -209,6 +211,16 @@ function enter(talk: Talk, session: SessionHandle, agent: string, shownUpTo: num
   })
   talk.current = { session, agent, follower, own, digests, decided, shown: Promise.resolve() }
   return talk.current
+}
+
+/** An answer belongs to the question that was shown. A client tool asks none. */
+function noteQuestion(
+  { digests, decided }: Pick<CurrentSession, 'digests' | 'decided'>,
+  { callId, asks }: EventOf<'answer_requested'>,
+): void {
+  decided.delete(callId)
+  if (asks) digests.set(callId, asks.digest)
+  else digests.delete(callId)
 }
 
 /** Shows the answer in progress. */

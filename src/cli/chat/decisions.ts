@@ -1,11 +1,13 @@
 // Decisions in a chat about the calls that the run waits for, with the arguments that the person has seen.
 import type { SessionHandle } from '../../client/types.ts'
 import { isWaiting } from '../../session/past/call-status.ts'
+import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
 import type { CallView } from '../../session/watching/view.ts'
 import { CliError } from '../errors.ts'
 import { operator } from '../options.ts'
 import { oneLine } from '../terminal.ts'
+import { questionLine } from './questions.ts'
 import type { Command } from './slash-commands.ts'
 
 /** A decision, as it was typed. */
@@ -22,7 +24,8 @@ export async function decideInChat(
   const call = callId ?? (await onlyOne(session, name))
   const by = operator()
   if (name === 'answer') {
-    await session.answer(call, answerOf(rest), { by })
+    const asked = digests.get(call)
+    await session.answer(call, answerOf(rest), { by, ...defined({ digest: asked }) })
     return { callId: call, text: `${call} is answered` }
   }
   const digest = await digestOf(session, call, digests.get(call))
@@ -44,7 +47,8 @@ export async function digestOf(session: SessionHandle, callId: string, given: st
 
 /** The calls that wait, with the commands for them. */
 export function linesOfWaiting(calls: readonly CallView[]): string[] {
-  return calls.filter(isWaiting).flatMap(({ callId, status, tool, input = null }) => {
+  return calls.filter(isWaiting).flatMap(({ callId, status, tool, question, input = null }) => {
+    if (question && status === 'awaiting_answer') return [questionLine(callId, question)]
     const about = `${tool} ${oneLine(JSON.stringify(input), 100)}`
     if (status === 'awaiting_approval') return [`  ⏸ ${about} waits for approval: /approve ${callId} or /deny ${callId}`]
     return status === 'awaiting_answer' ? [`  ⏸ ${about} waits for an answer: /answer ${callId} <answer>`] : []

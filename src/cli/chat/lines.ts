@@ -13,6 +13,7 @@ import { SUGGESTIONS, waysOut } from '../../session/suggestions.ts'
 import { here } from '../here.ts'
 import { timeOf } from '../queries.ts'
 import { oneLine, paint, printable } from '../terminal.ts'
+import { questionLine } from './questions.ts'
 import { counted } from '../../session/counted.ts'
 
 /** The agent's name, and which messages were sent from this terminal. */
@@ -71,7 +72,13 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
         ? [note(`  ▶ ${event.tool} approved${byWhom(event.by)}${event.input === undefined ? '' : ', with other arguments'}`)]
         : []
     case 'answer_requested':
-      return [problem(`  ⏸ ${event.tool} waits for an answer (/answer ${event.callId} <answer>)`)]
+      return [
+        problem(
+          event.asks
+            ? questionLine(event.callId, event.asks.question)
+            : `  ⏸ ${event.tool} waits for an answer (/answer ${event.callId} <answer>)`,
+        ),
+      ]
     case 'run_completed':
       return event.stopReason === 'end_turn' || event.outputCall !== undefined ? [] : [note(`(the model stopped: ${event.stopReason})`)]
     case 'run_interrupted':

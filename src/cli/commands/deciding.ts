@@ -91,13 +91,13 @@ const deny = callCommand<DecisionFlags & { digest?: string }>({
   },
 })
 
-const answer = callCommand<DecisionFlags, [result: Json]>({
+const answer = callCommand<DecisionFlags & { digest?: string }, [result: Json]>({
   name: 'answer',
-  summary: 'answer a call of a client tool',
-  words: [new Argument('<json>', 'the answer').argParser(answerOf)],
-  options: [],
-  async decide(session, callId, { by }, result) {
-    await session.answer(callId, result, { by })
+  summary: 'answer a call of a client tool, or the question of another call',
+  words: [new Argument('<json>', 'the answer; to a question: {"action":"accept","content":…}, or decline, cancel').argParser(answerOf)],
+  options: [option('--digest <digest>', 'digest of the question that you have read; another question is not answered')],
+  async decide(session, callId, { by, digest }, result) {
+    await session.answer(callId, result, { by, ...defined({ digest }) })
     return { event: 'answered', text: `${callId} is answered` }
   },
 })

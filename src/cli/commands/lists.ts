@@ -220,7 +220,7 @@ const pending = listCommand<ListedPendingCall, FilterFlags<never> & { kind?: Pen
   summary: 'list the calls that wait for a person or a client, longest wait first',
   of: 'calls that wait',
   session: 'any',
-  options: [option('--kind <kind>', 'only these kinds: approval, client, unknown, separated by commas', severalOf), AGENT, TAG],
+  options: [option('--kind <kind>', 'only these kinds: approval, client, question, unknown, separated by commas', severalOf), AGENT, TAG],
   columns: [
     { name: 'kind', of: (row) => row.kind },
     { name: 'session', of: (row) => row.sessionId, whole: true },
@@ -229,7 +229,7 @@ const pending = listCommand<ListedPendingCall, FilterFlags<never> & { kind?: Pen
     { name: 'since', of: (row) => row.waitingSince },
     { name: 'until', of: (row) => row.expiresAt, optional: true },
     { name: 'reason', of: (row) => row.reason, optional: true },
-    { name: 'digest', of: (row) => (row.kind === 'approval' ? row.digest : null), whole: true, optional: true },
+    { name: 'digest', of: (row) => (row.kind === 'approval' || row.kind === 'question' ? row.digest : null), whole: true, optional: true },
     { name: 'input', of: argumentsOf },
   ],
   read: (queries, query, { kind, agent, tag: tags }) => queries.pending.list({ ...query, ...defined({ kind, agent, tags }) }),

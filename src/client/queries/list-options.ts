@@ -173,7 +173,7 @@ export const CALL_STATUSES = [
   'skipped',
 ] as const satisfies ToolCallStatus[]
 /** What a call can wait for. */
-export const PENDING_KINDS = ['approval', 'client', 'unknown'] as const satisfies PendingKind[]
+export const PENDING_KINDS = ['approval', 'client', 'question', 'unknown'] as const satisfies PendingKind[]
 /** What usage can be grouped by. */
 export const SUMS = ['agent', 'day', 'model', 'session', 'turn'] as const satisfies UsageBy[]
 const DEFAULT_LIMIT = 50

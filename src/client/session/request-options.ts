@@ -40,6 +40,7 @@ const target = {
 
 const A_TARGET = 'an object such as { checkpoint: 3 }, { message: id } or { run: 2 }'
 const MADE_BY = options({ by }, "an object such as { by: 'ann' }")
+const ANSWERED = options({ by, digest: string('the digest of the question').optional() }, "an object such as { by: 'ann' }")
 const SAID = options({ by, reason }, "an object such as { reason: 'why' }")
 const NOTED = options({ by, note }, "an object such as { note: 'why' }")
 const TARGET = options(target, A_TARGET)
@@ -92,6 +93,7 @@ function checking<S extends z.ZodObject>(schema: S, presence?: 'required'): Opti
 
 /** `by` alone. @throws InvalidOptionError `invalid_option`, RequestRefusedError `invalid_request`; so do the functions below. */
 export const checkBy = checking(MADE_BY)
+export const checkAnswering = checking(ANSWERED)
 /** `by` and a reason. */
 export const checkReasoned = checking(SAID)
 /** `by` and a note. */

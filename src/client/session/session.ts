@@ -31,6 +31,7 @@ import { readBudgets } from './budget.ts'
 import {
   checkRaise,
   checkApproval,
+  checkAnswering,
   checkBy,
   checkCallId,
   checkCheckpointReason,
@@ -297,7 +298,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     deny: async (callId, decision) => decideOn(UPDATES.deny, callId, checkDenial(decision)),
     resolve: async (callId, resolution, given) =>
       decideOn(UPDATES.resolve, callId, { resolution: checkReportedOutcome(resolution), ...checkNoted(given) }),
-    answer: async (callId, result, given) => decideOn(UPDATES.answer, callId, { result: checkResult(result), ...checkBy(given) }),
+    answer: async (callId, result, given) => decideOn(UPDATES.answer, callId, { result: checkResult(result), ...checkAnswering(given) }),
     pause: async (given) => request(UPDATES.pause, checkReasoned(given)),
     unpause: async (given) => request(UPDATES.unpause, checkReasoned(given)),
     raise: async (limits) => request(UPDATES.raise, checkRaise(checkRaiseOptions(limits))),

@@ -22,6 +22,8 @@ function pendingOf({ turn, calls }: RunState): WaitingCall[] {
     const { digest = '', reason, expiresAt } = call.asked ?? {}
     const kind = KINDS[call.status as keyof typeof KINDS]
     const waiting = { callId, turn, tool: resolution.tool, input, ...defined({ expiresAt }) }
+    const question = call.asking?.question
+    if (kind === 'client' && question) return { kind: 'question', ...waiting, digest, question }
     return kind === 'approval' ? { kind, ...waiting, digest, ...defined({ reason }) } : { kind, ...waiting }
   })
 }

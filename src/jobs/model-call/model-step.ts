@@ -5,6 +5,7 @@ import type { Agent } from '../../agent/agent.ts'
 import type { AgentFacts, SessionLimits } from '../../session/agent-facts.ts'
 import { failedAttempt } from '../attempt.ts'
 import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from '../../calls/errors.ts'
+import { readTarget } from '../../calls/reads.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import type { FoldedSession } from '../session-views.ts'
 import { TOO_LATE } from '../../session/deadlines.ts'
@@ -36,7 +37,7 @@ export async function modelStep<R extends object>(
     throw notServed(needs.worker, `the agent "${input.agent}"`)
   }
   const deadline = startDeadline(agent, input)
-  const { sessionId, executionId, attempt } = job
+  const { attempt } = job
   const failed = [...attempt.failed]
   const facts = factsOf(agent)
   const withFacts = <T extends object>(result: T): T => ({
@@ -45,8 +46,7 @@ export async function modelStep<R extends object>(
     ...(input.known !== facts.digest && { facts }),
   })
   try {
-    const { epoch, watermark, origin } = input
-    const view = await needs.views.view({ sessionId, epoch, executionId, watermark, ...(origin && { origin }) }, job.along)
+    const view = await needs.views.view(readTarget(job, input), job.along)
     return withFacts(await step({ agent, deadline, job: { ...job, attempt: { ...attempt, failed } }, view }))
   } catch (error) {
     if (error instanceof StaleWatermark) return withFacts({ kind: 'stale_watermark' } as const)

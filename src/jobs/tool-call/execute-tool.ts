@@ -1,5 +1,6 @@
 // The job `executeTool`: enters a tool's body only as often as its effect allows, and reports the outcome.
 import type { ExecuteToolInput, ExecuteToolResult, ToolCallInput } from '../../calls/activities.ts'
+import { isAsking, withReplies } from '../../agent/asking.ts'
 import { isToolError } from '../../agent/errors.ts'
 import { nextDelayMs } from '../../agent/retry.ts'
 import type { Tool, ToolContext } from '../../agent/tool.ts'
@@ -12,6 +13,7 @@ import { ABANDON_AFTER_MS, runBody, TimedOut } from './body.ts'
 import { InvalidResult, notServed } from '../../calls/errors.ts'
 import type { JobLink } from '../../calls/jobs.ts'
 import { lostIn } from '../../session/attempts.ts'
+import { readTarget } from '../../calls/reads.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, inputForModel, recordResult, type ResultStorage } from './record.ts'
 import { askLimits } from './limits.ts'
@@ -94,16 +96,16 @@ function callIdOfInput({ run, turn, resolution }: ToolCallInput): string {
  */
 async function otherResolution(
   needs: JobNeeds,
-  { sessionId, executionId, along, slices }: JobWithSlices,
+  job: JobWithSlices,
   input: ExecuteToolInput,
 ): Promise<Partial<Pick<ExecuteToolResult & { kind: 'not_begun' }, 'resolution'>>> {
   const served = needs.agents.get(input.agent)
   const agent = served && (await withToolsNow(served, needs.logger))
   const { tool, index, generation } = input.resolution
   if (!agent?.tools.has(tool)) return {}
-  const { run, intent, turn, keysOf, epoch, watermark, origin } = input
-  const target = { sessionId, epoch, executionId, watermark, ...defined({ origin }) }
-  const past = await needs.views.view(target, along).catch((err: unknown) => {
+  const { sessionId, slices } = job
+  const { run, intent, turn, keysOf } = input
+  const past = await needs.views.view(readTarget(job, input), job.along).catch((err: unknown) => {
     needs.logger.debug({ session: sessionId, call: callIdOfInput(input), err }, 'the events for resolving a call cannot be read now')
   })
   if (!past) return {}
@@ -137,7 +139,7 @@ async function execute(
   const ownInput = inputForModel(tool, parsed.input)
   let value: unknown
   // The body gets one context, and the functions that describe the result get another.
-  const context = (signal: AbortSignal): ToolContext => toolContext(needs, input, job, signal, reports)
+  const context = (signal: AbortSignal): ToolContext => withReplies(toolContext(needs, input, job, signal, reports), input.replies)
   try {
     const bounds = { timeoutMs: tool.timeoutMs, stop: job.link.signal, ...abandonment(needs, effect) }
     const body = runBody(bounds, async (signal) => {
@@ -192,9 +194,11 @@ export function storageFor({ values }: JobNeeds, { link, executionId }: Job, sta
 /** `effect` comes from the call's resolution, because a less strict effect of this build's tool does not apply to the call. */
 function whenThrown(needs: JobNeeds, tool: Tool, effect: Effect, { attempt, link }: Job, error: unknown): ExecuteToolResult {
   const { number, failed, failures } = attempt
+  const asks = isAsking(error) ? error : undefined
   const told = isToolError(error) ? error : undefined
-  const didNotHappen = told?.happened === false
+  const didNotHappen = asks !== undefined || told?.happened === false
   if (link.signal.aborted) return { kind: 'interrupted', attempt: number, begun: !didNotHappen }
+  if (asks) return { kind: 'asks', attempt: number, questions: [...asks.questions], ...defined({ state: asks.state }) }
   const mayRetry = effect !== 'external' && (told?.retryable ?? true) && failures < tool.retry.maxRetries
   if (mayRetry) {
     const afterMs = nextDelayMs(tool.retry, failures + 1, told?.retryAfterMs)

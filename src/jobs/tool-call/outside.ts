@@ -1,11 +1,16 @@
 // The jobs `resolveTool` and `checkAnswer`, for calls that a person approves or a client answers.
 import type { CheckAnswerInput, CheckAnswerResult, ResolveToolInput, ResolveToolResult } from '../../calls/activities.ts'
 import type { Tool } from '../../agent/tool.ts'
+import { type Json, jsonBytes } from '../../session/json.ts'
+import { numberText } from '../../session/number-text.ts'
+import { MAX_REPLY_BYTES, replyProblem } from '../../session/question.ts'
+import type { CallQuestion } from '../../session/question-facts.ts'
 import { agentContext, readSlices } from '../agent-context.ts'
 import { StaleWatermark } from '../../calls/errors.ts'
 import { NO_REPORTS, toolContext } from './execute-tool.ts'
 import { runHooksOfCall } from '../model-call/hooks.ts'
 import { activeToolsNow, withActiveTools } from '../model-call/prompt.ts'
+import { readTarget } from '../../calls/reads.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, recordResult } from './record.ts'
 import { hasTool, parseInput, pastOfCall, resolveCall } from './resolve.ts'
@@ -20,11 +25,10 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
   const served = needs.agents.get(input.agent)
   const agent = served && (await withToolsNow(served, needs.logger))
   if (!agent || !hasTool(agent, input.tool)) return { kind: 'not_served' }
-  const { sessionId, executionId } = job
-  const { epoch, watermark, origin, run, turn, index, generation, tool } = input
+  const { sessionId } = job
+  const { run, turn, index, generation, tool } = input
   try {
-    const target = { sessionId, epoch, executionId, watermark, ...(origin && { origin }) }
-    const { state, transcript, slices } = await needs.views.view(target, job.along)
+    const { state, transcript, slices } = await needs.views.view(readTarget(job, input), job.along)
     const { keysOf, current } = state
     const call = {
       sessionId,
@@ -53,8 +57,12 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
   }
 }
 
-/** Checks a client's answer, or a result that a person states, against the tool's output schema. For an answer, makes its record. */
+/**
+ * Checks a client's answer, or a result that a person states, against the tool's output schema. For an answer, makes its record. Checks the
+ * answer to a question against that question, for which it needs no tool.
+ */
 export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerInput): Promise<CheckAnswerResult> {
+  if (input.question) return checkReply(input.question, input.result)
   const tool = await knownTool(needs, input)
   if (!tool) return { kind: 'not_served' }
   const message = await outputProblem(tool, input.result)
@@ -65,6 +73,13 @@ export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerI
   const call = { tool, input: tool.toModel && (await argumentsOf(needs, job, input, { tool, callId: ctx.callId })), result: input.result }
   const storage = { values: needs.values, executionId: job.executionId, waitMs: STORE_WAIT_MS, signal }
   return { kind: 'fits', ...(await recordResult(call, ctx, storage)) }
+}
+
+function checkReply(question: CallQuestion, answer: Json): CheckAnswerResult {
+  if (jsonBytes(answer) > MAX_REPLY_BYTES)
+    return { kind: 'does_not_fit', message: `The answer has more than ${numberText(MAX_REPLY_BYTES)} bytes of JSON. Shorten it.` }
+  const message = replyProblem(question, answer)
+  return message === undefined ? { kind: 'fits' } : { kind: 'does_not_fit', message }
 }
 
 /** The tool of the call; undefined if this build lacks it, or its source cannot be read now. */
@@ -80,9 +95,7 @@ async function argumentsOf(
   input: CheckAnswerInput,
   { tool, callId }: { tool: Tool; callId: string },
 ): Promise<unknown> {
-  const { epoch, watermark, origin } = input
-  const target = { sessionId: job.sessionId, epoch, executionId: job.executionId, watermark, ...defined({ origin }) }
-  const { state } = await needs.views.view(target, job.along)
+  const { state } = await needs.views.view(readTarget(job, input), job.along)
   const raw = state.current?.calls.find((call) => call.callId === callId)?.input
   const parsed = raw !== undefined ? await parseInput(tool, raw) : undefined
   return parsed && 'input' in parsed ? parsed.input : raw

@@ -44,11 +44,17 @@ export const CHANGE_ROUTES = [
     ...DECIDE,
     path: '/v1/sessions/{session}/calls/{call}/answer',
     operation: 'answerCall',
-    summary: 'Answer a call of a client tool.',
+    summary: 'Answer a call of a client tool, or the question of another call.',
     scope: 'send',
-    body: z.strictObject({ result: json.describe('What the tool’s `output` schema accepts.') }),
+    body: z.strictObject({
+      result: json.describe(
+        'What the tool’s `output` schema accepts; for a question: `{"action": "accept", "content": …}`, `{"action": "decline"}` or `{"action": "cancel"}`.',
+      ),
+      digest: z.string().optional().describe('The digest of the question; if the call asks another one by now, the answer is refused.'),
+    }),
     answer: DONE,
-    handle: ({ session, params, body, by }) => session(params.session).answer(params.call, (body.result ?? null) as never, { by }),
+    handle: ({ session, params, body, by }) =>
+      session(params.session).answer(params.call, (body.result ?? null) as never, { by, ...defined({ digest: body.digest }) }),
   }),
   route({
     ...DECIDE,

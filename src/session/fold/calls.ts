@@ -4,6 +4,7 @@ import { answerIdOf, resultsIdOf } from '../ids.ts'
 import type { EventOf, SessionEvent } from '../events.ts'
 import type { Resolution, RunEffect } from '../call-facts.ts'
 import { jsonBytes } from '../json.ts'
+import { askingAfter, repliedTo } from '../question.ts'
 import { hasEnded, isWithdrawn, madeAgain, needsInput, statusAfter } from '../past/call-status.ts'
 import { SNAPSHOT_BYTES } from './snapshot.ts'
 import { cutText } from '../protocol/texts.ts'
@@ -33,7 +34,7 @@ export function updateCall(
 }
 
 function endCall(state: SessionState, run: RunState, call: CallState): void {
-  for (const member of ['input', 'asked', 'progress'] as const) delete call[member]
+  for (const member of ['input', 'asked', 'asking', 'progress'] as const) delete call[member]
   endTurn(state, run)
 }
 
@@ -72,7 +73,7 @@ export function reopenTurn(state: SessionState, run: RunState, event: EventOf<'r
 /** Resets the call to what it was when the model requested it. */
 function withdraw(call: CallState): void {
   call.status = 'requested'
-  for (const member of ['asked', 'approved', 'attempts', 'progress'] as const) delete call[member]
+  for (const member of ['asked', 'asking', 'approved', 'attempts', 'progress'] as const) delete call[member]
 }
 
 /** Makes the run wait if none of its calls can continue without a person or a client. */
@@ -83,11 +84,34 @@ export function settleStatus(state: SessionState): void {
   state.status = needsInput(steps) ? 'waiting' : 'running'
 }
 
-/** Makes the call wait for a person or a client. */
-export function waitFor(state: SessionState, event: EventOf<'approval_requested' | 'answer_requested' | 'tool_unknown'>): void {
+/** Makes the call wait for a person. */
+export function waitFor(state: SessionState, event: EventOf<'approval_requested' | 'tool_unknown'>): void {
   const { expiresAt, onExpiry, digest, reason } = event as NonNullable<CallState['asked']>
   updateCall(state, event, (call) => {
     call.asked = { ...defined({ expiresAt, onExpiry, digest, reason }) }
+  })
+  settleStatus(state)
+}
+
+/** Makes the call wait for a client's answer, or for the user's answer to its question. */
+export function waitForAnswer(state: SessionState, event: EventOf<'answer_requested'>): void {
+  const { expiresAt, asks } = event
+  updateCall(state, event, (call) => {
+    call.asked = { ...defined({ expiresAt }), ...(asks && { digest: asks.digest, reason: asks.question.message }) }
+    if (!asks) return
+    call.asking = askingAfter(call.asking, asks)
+    call.attempts = asks.attempt
+  })
+  settleStatus(state)
+}
+
+/** The call continues with the reply. The call of a client tool ends with the `tool_completed` that follows. */
+export function receiveAnswer(state: SessionState, event: EventOf<'answer_received'>): void {
+  const { reply } = event
+  if (!reply) return
+  updateCall(state, event, (call) => {
+    delete call.asked
+    if (call.asking) call.asking = repliedTo(call.asking, reply)
   })
   settleStatus(state)
 }

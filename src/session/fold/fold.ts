@@ -17,7 +17,9 @@ import {
   applyLateOutcome,
   settleStatus,
   updateCall,
+  receiveAnswer,
   waitFor,
+  waitForAnswer,
 } from './calls.ts'
 import { changeMemory, changePlan, restore } from './kept.ts'
 import { applyHookAnswer, noteHooksDue } from './hooks.ts'
@@ -114,7 +116,6 @@ const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf
   tool_attempt_failed: nothing,
   milestone_reached: nothing,
   emitted: nothing,
-  answer_received: nothing,
   recovery_refused: nothing,
   compaction_failed: nothing,
   content_replaced: nothing,
@@ -172,7 +173,8 @@ const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf
   plan_changed: changePlan,
   memory_changed: changeMemory,
   approval_requested: waitFor,
-  answer_requested: waitFor,
+  answer_requested: waitForAnswer,
+  answer_received: receiveAnswer,
   approval_decided: decideApproval,
   checkpoint_made(state, { version, seq, at }) {
     state.checkpoint = { version, seq, at, turns: state.turns }

@@ -61,6 +61,9 @@ export function statusAfter<S extends CallStatus | undefined>(event: SessionEven
       return 'awaiting_approval'
     case 'answer_requested':
       return 'awaiting_answer'
+    case 'answer_received':
+      // A client tool's call ends with the `tool_completed` that follows.
+      return event.reply ? 'issued' : now
     case 'approval_decided':
       // A denied call ends with the `tool_failed` that follows.
       return event.approved ? 'issued' : now

@@ -248,11 +248,12 @@ export interface ResolveRequest {
   note?: string
 }
 
-/** Answers a call of a client tool. */
+/** Answers a call of a client tool, or the question of another call. `digest`: that of the question; another question is then refused. */
 export interface AnswerRequest {
   callId: string
   result: Json
   by?: string
+  digest?: string
 }
 
 /** The argument of the updates `pause` and `unpause`. */

@@ -4,6 +4,7 @@ import { defined } from '../defined.ts'
 import type { SessionStatus } from '../events.ts'
 import type { Json } from '../json.ts'
 import type { QueriedFacts } from '../protocol/protocol.ts'
+import type { CallQuestion } from '../question-facts.ts'
 import type { Spend } from '../spending/spend.ts'
 import type { CallState, Pause, RunState, SessionError, SessionState } from '../state.ts'
 import type { CallWait } from './waits.ts'
@@ -18,10 +19,12 @@ export interface CallView {
   status: CallState['status']
   /** The arguments; absent once the call has ended, or if they are too large to keep here. */
   input?: Json
-  /** Digest of the arguments that a person is to decide on. */
+  /** Digest of the arguments that a person is to decide on, or of the question that the user is to answer. */
   digest?: string
-  /** Why a person must decide the call. */
+  /** Why a person must decide the call, or the question that its tool asks the user. */
   reason?: string
+  /** What its tool asks the user. */
+  question?: CallQuestion
   /** When its request for approval or for an answer expires, in milliseconds since 1970. */
   expiresAt?: number
   /** The last progress that an attempt reported. */
@@ -111,7 +114,7 @@ function runView({ run, turn, messageId, startedAt, deadline, usage, spend, call
   return { run, turn, messageId, startedAt, usage, calls: [...whole, ...others], ...defined({ spend, deadlineAt: deadline?.at }) }
 }
 
-function callView({ callId, status, input, progress, asked, resolution: { tool } }: CallState): CallView {
+function callView({ callId, status, input, progress, asked, asking, resolution: { tool } }: CallState): CallView {
   const { digest, reason, expiresAt } = asked ?? {}
-  return { callId, tool, status, ...defined({ input, digest, reason, expiresAt, progress }) }
+  return { callId, tool, status, ...defined({ input, digest, reason, question: asking?.question, expiresAt, progress }) }
 }

@@ -25,7 +25,7 @@ export interface SessionWait {
   callId?: string
   /** The call's tool. */
   tool?: string
-  /** Digest of the arguments to approve. */
+  /** Digest of the arguments to approve, or of the question to answer. */
   digest?: string
   /** For people: the call's arguments, once they are stored. */
   input?: Json

@@ -78,6 +78,7 @@ export const TOOL_CALLS = {
   raw_progress: 'text',
   waiting_until: 'timestamptz',
   approval: 'jsonb',
+  question: 'jsonb',
   result_blob: 'text',
   resolved_by: 'text',
   note: 'text',

@@ -55,10 +55,11 @@ export function projectCall(records: Map<string, ToolCallRecord>, event: Session
       }
       return
     case 'answer_requested':
-      wait(recordOf(records, event), 'awaiting_answer', event.expiresAt)
+      noteQuestion(recordOf(records, event), event)
       return
     case 'answer_received':
-      if (event.by !== undefined) recordOf(records, event).resolved_by = safeKey(event.by)
+      if (event.reply) setStatus(recordOf(records, event), 'issued')
+      else if (event.by !== undefined) recordOf(records, event).resolved_by = safeKey(event.by)
       return
     default:
       for (const [callId, call] of abandonedCalls(event, calls)) abandonCall(records, event, callId, call)
@@ -105,6 +106,7 @@ function newRecord({ callId, run, turn, tool }: CallRef, issuedAt: string): Tool
     raw_progress: null,
     waiting_until: null,
     approval: null,
+    question: null,
     result_blob: null,
     resolved_by: null,
     note: null,
@@ -176,6 +178,14 @@ function noteApproval(record: ToolCallRecord, event: EventOf<'approval_requested
 function patchApproval(record: ToolCallRecord, patch: JsonObject): void {
   const before = record.approval === null ? {} : (JSON.parse(String(record.approval)) as JsonObject)
   record.approval = sanitiser().json({ ...before, ...patch })
+}
+
+function noteQuestion(record: ToolCallRecord, { asks, expiresAt, at }: EventOf<'answer_requested'>): void {
+  wait(record, 'awaiting_answer', expiresAt)
+  if (!asks) return
+  const { question, digest, attempt } = asks
+  record.question = sanitiser().json({ ...question, digest, askedAt: new Date(at).toISOString() } as JsonObject)
+  countAttempt(record, attempt)
 }
 
 function noteReportedOutcome(record: ToolCallRecord, event: EventOf<'tool_resolved'>): void {

@@ -148,6 +148,9 @@ const APPLIED: { readonly [T in EventType]?: (session: SessionColumns, event: Ev
   approval_requested: settleStatus,
   approval_decided: settleStatus,
   answer_requested: settleStatus,
+  answer_received(session, { reply }) {
+    if (reply) settleStatus(session)
+  },
   checkpoint_made(session, { version }) {
     session.checkpoint = version
   },

@@ -96,6 +96,8 @@ const CALL = { ...TURN, callId: text, tool: text }
 /** What a call, or a hook, has reported. */
 const REPORT = { ...TURN, callId: optional(text), tool: optional(text), on: optional(text), hook: optional(text), attempt: count }
 
+const QUESTION = record({ id: text, from: text, message: text, schema: anything, url: optional(text) })
+const ASKED = record({ attempt: count, question: QUESTION, digest: text, more: anything, state: optional(text) })
 const UNREPLAYABLE = record({ executionId: text, reason: text })
 
 const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
@@ -258,8 +260,8 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     input: anything,
     resolution: optional(RESOLUTION),
   },
-  answer_requested: { ...CALL, expiresAt: optional(time) },
-  answer_received: { ...CALL, by: optional(text) },
+  answer_requested: { ...CALL, expiresAt: optional(time), asks: optional(ASKED) },
+  answer_received: { ...CALL, by: optional(text), reply: optional(record({ action: text, content: anything })) },
   checkpoint_requested: { reason: text, by: optional(text) },
   checkpoint_made: {
     version: count,

@@ -110,6 +110,7 @@ const FILLED_IN = [
   'input',
   'input_digest',
   'model_input',
+  'question',
   'issued_seq',
   'resolved_by',
   'note',

@@ -1,8 +1,11 @@
-// The connection of one process to an MCP server: opened on demand, shared by all calls, closed when idle, and opened again after a death.
-import type { CallToolResult, Client, PriorDiscovery, Transport } from '@modelcontextprotocol/client'
+// A connection of one process to an MCP server: opened on demand, shared by all calls of an identity, closed when idle, and opened again after a
+// death.
+import type { CallToolResult, Client, InputRequiredResult, PriorDiscovery, Transport } from '@modelcontextprotocol/client'
 import type { Logger } from '../../agent/tool.ts'
 import { inTime } from '../../waiting/in-time.ts'
 import { unlessAborted } from '../../waiting/unless-aborted.ts'
+import type { UserReplies } from '../../session/question-facts.ts'
+import type { McpIdentity } from './auth.ts'
 import type { ListedTool } from './effects.ts'
 import { AnswerTooLarge, unavailable } from './errors.ts'
 import { withLimit } from './http.ts'
@@ -30,6 +33,8 @@ export interface ToolRequest {
   tool: ListedTool
   args: Record<string, unknown>
   key: string
+  /** The user's answers to what the server asked for, and what it sent with its questions. */
+  replies?: UserReplies | undefined
   signal: AbortSignal
   log: Logger
   onProgress(progress: { progress: number; total?: number | undefined; message?: string | undefined }): void
@@ -37,9 +42,11 @@ export interface ToolRequest {
 
 export interface McpConnection {
   /** @throws whatever the server or its transport reports. */
-  call(request: ToolRequest): Promise<CallToolResult>
+  call(request: ToolRequest): Promise<CallToolResult | InputRequiredResult>
   /** @throws ToolError `mcp_unavailable`. */
   list(log: Logger): Promise<ServerListing>
+  /** Where its provider last sent the user to sign in; undefined: nowhere. */
+  signInUrl(): string | undefined
   close(): Promise<void>
 }
 
@@ -55,8 +62,22 @@ interface OpenConnection {
 /** The name of the key in `_meta`, for servers that know pawl. */
 const KEY_META = 'dev.pawl/idempotency-key'
 
-/** `onChange`: the server's list of tools has changed, or may have changed unnoticed. */
-export function mcpConnection(rules: McpRules, onChange: () => void): McpConnection {
+/**
+ * What a server may ask of the user. Only calls of the newer protocol say so: a server of the older one would ask during the call, which
+ * does not outlive a process.
+ */
+const CAPABILITIES = { elicitation: { form: {}, url: {} } }
+const CAPABILITIES_META = 'io.modelcontextprotocol/clientCapabilities'
+
+/**
+ * A connection as this identity. `onChange`: the server's list of tools has changed, or may have changed unnoticed; absent: this connection
+ * does not read the list. `onIdle`: the connection was closed because nobody has used it for a while.
+ */
+export function mcpConnection(
+  rules: McpRules,
+  identity: McpIdentity,
+  { onChange, onIdle }: { onChange?: (() => void) | undefined; onIdle(): void },
+): McpConnection {
   let current: Promise<OpenConnection> | undefined
   let newest: OpenConnection | undefined
   /** The protocol of a stdio server, which is known after its first start: a second process would ask for it at each further start. */
@@ -66,7 +87,7 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
 
   async function open(log: Logger): Promise<OpenConnection> {
     const sdk = await loadSdk()
-    const { transport, ends } = openTransport(sdk, rules, log)
+    const { transport, ends } = openTransport(sdk, rules, identity, log)
     const signal = AbortSignal.timeout(rules.listMs)
     const client = new sdk.Client(
       { name: 'pawl', version: '1' },
@@ -77,7 +98,7 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
     )
     const opened: OpenConnection = { client, transport, isTooLarge: false, isTold: false }
     let forgetProcess = (): void => undefined
-    client.setNotificationHandler('notifications/tools/list_changed', onChange)
+    if (onChange) client.setNotificationHandler('notifications/tools/list_changed', onChange)
     client.onerror = (error) => {
       if (saysTooLarge(error)) {
         opened.isTooLarge = true
@@ -88,7 +109,7 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
     client.onclose = () => {
       forget(opened)
       forgetProcess()
-      onChange()
+      onChange?.()
     }
     try {
       await unlessAborted(signal, client.connect(transport, { signal, timeout: rules.listMs, ...(prior && { prior }) }))
@@ -110,7 +131,7 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
    */
   function listen(opened: OpenConnection, log: Logger): void {
     const { client } = opened
-    if (client.getServerCapabilities()?.tools?.listChanged !== true) return
+    if (!onChange || client.getServerCapabilities()?.tools?.listChanged !== true) return
     if (client.getDiscoverResult() === undefined) {
       opened.isTold = rules.transport.type === 'stdio'
       return
@@ -151,8 +172,13 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
       return await work(await unlessAborted(signal, opening))
     } finally {
       busy -= 1
-      if (busy === 0) idle = setTimeout(() => void close(), rules.idleMs).unref()
+      if (busy === 0) idle = setTimeout(closeIdle, rules.idleMs).unref()
     }
+  }
+
+  function closeIdle(): void {
+    onIdle()
+    void close()
   }
 
   async function close(): Promise<void> {
@@ -165,6 +191,7 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
 
   return {
     close,
+    signInUrl: () => identity.redirect?.url,
     async list(log) {
       const signal = AbortSignal.timeout(rules.listMs)
       const once = (): Promise<ServerListing> =>
@@ -189,7 +216,7 @@ export function mcpConnection(rules: McpRules, onChange: () => void): McpConnect
       const { signal, log } = request
       /** The error of a request that no server has accepted. */
       let lost: unknown
-      const once = (): Promise<CallToolResult> =>
+      const once = (): ReturnType<McpConnection['call']> =>
         use(log, signal, async (opened) => {
           try {
             return await withLimit(signal, (limited) => callOf(opened.client, { ...request, signal: limited }))
@@ -217,14 +244,29 @@ function protocolOf(client: Client): PriorDiscovery {
   return discover ? { kind: 'modern', discover } : { kind: 'legacy' }
 }
 
-function callOf(client: Client, { tool, args, key, signal, onProgress }: ToolRequest): Promise<CallToolResult> {
+function callOf(
+  client: Client,
+  { tool, args, key, replies, signal, onProgress }: ToolRequest,
+): Promise<CallToolResult | InputRequiredResult> {
   // Without an output schema: the SDK would report a result that does not match it like a request that was refused.
   const { name, inputSchema } = tool
-  const meta = key === '' ? {} : { _meta: { [KEY_META]: key } }
+  const canAsk = client.getProtocolEra() === 'modern'
+  const meta = { ...(key !== '' && { [KEY_META]: key }), ...(canAsk && { [CAPABILITIES_META]: CAPABILITIES }) }
+  const { state: requestState, replies: inputResponses = {} } = replies ?? {}
+  const retry = {
+    ...(Object.keys(inputResponses).length > 0 && { inputResponses: { ...inputResponses } }),
+    ...(requestState !== undefined && { requestState }),
+  }
   return client.callTool(
-    { name, arguments: args, ...meta },
-    { signal, timeout: NO_TIMEOUT_MS, onprogress: onProgress, toolDefinition: { name, inputSchema: inputSchema as { type: 'object' } } },
-  )
+    { name, arguments: args, ...(Object.keys(meta).length > 0 && { _meta: meta }), ...retry },
+    {
+      signal,
+      timeout: NO_TIMEOUT_MS,
+      onprogress: onProgress,
+      allowInputRequired: true,
+      toolDefinition: { name, inputSchema: inputSchema as { type: 'object' } },
+    },
+  ) as Promise<CallToolResult | InputRequiredResult>
 }
 
 /** Whether the request was not sent, or a server that was started again did not accept it because it does not know the session. */

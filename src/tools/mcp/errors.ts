@@ -27,8 +27,10 @@ const NOT_CONNECTED = [
 /** Where a connection that was made fails. A network that breaks during a call reports some of the same codes. */
 const IN_USE: readonly unknown[] = ['read', 'write']
 
-/** A result of another kind, a capability that the client does not have, a sign-in at a URL. */
-const ASKS_FOR_INPUT: readonly unknown[] = ['UNSUPPORTED_RESULT_TYPE', -32_021, -32_042]
+/** The server does not process the request: the client lacks a capability, or the user must first open a URL (older protocols). */
+const ASKS_FIRST: readonly unknown[] = [-32_021, -32_042]
+/** The same, and a result of a kind that the SDK does not know. */
+const ASKS_FOR_INPUT: readonly unknown[] = ['UNSUPPORTED_RESULT_TYPE', ...ASKS_FIRST]
 
 /** The answer of a request ended before it was complete. pawl's own code, for a transport that reports nothing. */
 export const STREAM_ENDED = -32_099
@@ -72,8 +74,9 @@ export function toolErrorOf(server: string, error: unknown, hasOutput: boolean):
   if (error instanceof AnswerTooLarge)
     return new ToolError(`${it} sent too much. ${error.message}`, { code: 'mcp_result_too_large', retryable: false, cause: error })
   if (ASKS_FOR_INPUT.includes(code)) {
-    const message = `${it} asks for input or a sign-in, which pawl does not support yet.`
-    return new ToolError(message, { code: 'mcp_input_required', retryable: false, cause: error })
+    const message = `${it} asks for input that pawl does not announce.`
+    const about = { code: 'mcp_input_required', retryable: false, cause: error }
+    return new ToolError(message, { ...about, ...(ASKS_FIRST.includes(code) && { happened: false as const }) })
   }
   const how = code === 'CONNECTION_CLOSED' || code === STREAM_ENDED ? 'ended the connection before it answered' : 'failed'
   return new ToolError(`${it} ${how}: ${messageOf(error)}`, { code: 'mcp_call_failed', cause: error })
@@ -99,7 +102,15 @@ function causeOf(error: unknown): unknown {
   return cause ?? (isObject(data) ? data.cause : undefined)
 }
 
-function messageOf(error: unknown): string {
+/** Whether the server wants other credentials, or the provider wants the user to sign in. */
+export function isUnauthorized(error: unknown): boolean {
+  if (error instanceof Error && error.constructor.name === 'UnauthorizedError') return true
+  if ((error as { status?: unknown } | null)?.status === 401) return true
+  const cause = causeOf(error)
+  return cause !== undefined && isUnauthorized(cause)
+}
+
+export function messageOf(error: unknown): string {
   const cause = causeOf(error)
   const { message = '' } = error instanceof Error ? error : {}
   // `fetch` says only that it failed, and an error of several addresses says nothing.

@@ -1,5 +1,6 @@
 // Requests to an MCP server over HTTP: credentials go only to its own origin, and answers have a limit.
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { McpIdentity } from './auth.ts'
 import { AnswerTooLarge, RedirectRefused } from './errors.ts'
 import type { McpTransport } from './options.ts'
 
@@ -12,10 +13,11 @@ const MAX_REDIRECTS = 5
 
 /**
  * `fetch` for a server. Redirects are followed only within an origin: elsewhere, the request's body and its headers would go to a server that
- * nobody named. `headers` go only to the server's own origin, because OAuth servers are asked with the same function.
+ * nobody named. `headers`, and those of the user, go only to the server's own origin, because OAuth servers are asked with the same function.
  */
 export function guardedFetch(
   { url, headers = {} }: HttpTransport,
+  { headers: ofUser = {} }: Pick<McpIdentity, 'headers'>,
   maxBytes: number,
 ): (to: string | URL, init?: RequestInit) => Promise<Response> {
   const { origin } = new URL(url)
@@ -26,7 +28,7 @@ export function guardedFetch(
       const all = new Headers(init.headers)
       if (target.origin === origin) {
         const own = typeof headers === 'function' ? await headers() : headers
-        for (const [name, value] of Object.entries(own)) all.set(name, value)
+        for (const [name, value] of Object.entries({ ...own, ...ofUser })) all.set(name, value)
       }
       const response = await fetch(target, { ...init, headers: all, redirect: 'manual' })
       const location = REDIRECTS.includes(response.status) ? response.headers.get('location') : null

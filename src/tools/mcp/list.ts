@@ -4,6 +4,7 @@ import { defineTool } from '../../agent/define-tool.ts'
 import { refusedProperty } from '../../agent/provider-rules.ts'
 import type { SourceReport, Tool, ToolOptions } from '../../agent/tool.ts'
 import { beginningOf } from '../../session/beginning.ts'
+import { type Duration, milliseconds } from '../../session/duration.ts'
 import { isObject, type JsonObject } from '../../session/json.ts'
 import { checkAgainst } from '../json-schema.ts'
 import { bodyOf, type ToolCaller, verifyOf } from './call.ts'
@@ -108,7 +109,7 @@ function toolOf(listed: ListedTool, { effect, options }: ReturnType<typeof effec
     description: beginningOf(text, MAX_DESCRIPTION),
     effect,
     input: standardSchemaOf(schema),
-    execute: bodyOf(caller, listed),
+    execute: bodyOf(caller, listed, milliseconds(options.timeout as Duration | undefined) ?? rules.timeoutMs),
   }
   return defineTool(declared as unknown as ToolOptions) as Tool
 }

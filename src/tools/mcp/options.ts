@@ -8,6 +8,7 @@ import type { Effect } from '../../session/call-facts.ts'
 import { defined } from '../../session/defined.ts'
 import type { Duration } from '../../session/duration.ts'
 import { isObject, type Json, type JsonObject } from '../../session/json.ts'
+import type { SignIn } from './sign-in.ts'
 
 /** How pawl reaches an MCP server: a process that it starts, or a URL. */
 export type McpTransport =
@@ -28,9 +29,15 @@ export type McpTransport =
       url: string | URL
       /** Headers for the server's requests, or a function that is called before each request and returns them. They are never recorded. Default: none. */
       headers?: Readonly<Record<string, string>> | (() => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>)
-      /** An `OAuthClientProvider` or `AuthProvider` of the MCP SDK, for all sessions. Default: none. */
+      /** An `OAuthClientProvider` or `AuthProvider` of the MCP SDK, for all sessions alike; for each user, see `auth`. Default: none. */
       authProvider?: object
     }
+
+/**
+ * What `auth` returns: a bearer token, headers, an `OAuthClientProvider` of the MCP SDK with the user's tokens, or `signIn(url)` if the user
+ * must sign in first.
+ */
+export type McpCredentials = string | { headers: Readonly<Record<string, string>> } | { provider: object } | SignIn
 
 /** What an MCP tool returned. */
 export interface McpResult {
@@ -96,6 +103,17 @@ export interface McpOptions<T extends ContextTypes> {
   key?: Readonly<Record<string, string>>
   /** For `external` tools: how another tool of the server says whether a call happened. Default: a person decides. */
   verify?: Readonly<Record<string, McpVerify<T>>>
+  /**
+   * For servers over HTTP: as whom a call is made, for the `context` of its session. Called for each attempt; `about.refused`: the server has
+   * refused what it returned before. What it returns is never recorded, except the URL of a sign-in. Default: all calls are made with the
+   * transport's `headers` or `authProvider`, with which the list of tools is read in any case.
+   */
+  auth?: (ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>, about: { refused?: true }) => McpCredentials | Promise<McpCredentials>
+  /**
+   * How many connections one executor has to the server, from 1 to 1,000: with `auth`, one for each user. The least recently used one that is
+   * idle is closed for another. A call that finds all in use waits, and fails with `mcp_busy` before its timeout. Default 50.
+   */
+  maxConnections?: number
   /** How long a call may take, unless `effects` says otherwise. At most 24 days. Default `'60s'`. */
   timeout?: Duration
   /** How long connecting and reading the list of tools may take together. Default `'30s'`. */
@@ -119,6 +137,8 @@ export interface McpRules {
   errors: Readonly<Record<string, 'did_not_happen' | 'unknown'>>
   key: Readonly<Record<string, string>>
   verify: Readonly<Record<string, McpVerify<object>>>
+  auth: McpOptions<object>['auth']
+  maxConnections: number
   timeoutMs: number
   listMs: number
   idleMs: number
@@ -164,6 +184,8 @@ const OPTIONS = options({
   errors: z.record(z.string(), z.enum(['did_not_happen', 'unknown'])).optional(),
   key: z.record(z.string(), text('the name of an argument')).optional(),
   verify: z.record(z.string(), VERIFY).optional(),
+  auth: fn<NonNullable<McpOptions<object>['auth']>>().optional(),
+  maxConnections: integer(1, 1_000).optional(),
   timeout: duration().optional(),
   listTimeout: duration().optional(),
   idleTimeout: duration().optional(),
@@ -176,7 +198,16 @@ export function rulesOf(given: unknown): McpRules {
   const refuse = (problem: string): DeclarationError =>
     new DeclarationError('invalid_mcp_server', typeof name === 'string' ? `MCP server "${name}": ${problem}` : `mcp: ${problem}`)
   const checked = checkOptions(OPTIONS, given, refuse)
-  const { effects = {}, tools = {}, timeout = 60_000, listTimeout = 30_000, idleTimeout = 300_000, maxResultBytes = 10_000_000 } = checked
+  if (checked.auth && checked.transport.type !== 'http') throw refuse('auth is for servers over HTTP. Pass credentials in transport.env.')
+  const {
+    maxConnections = 50,
+    effects = {},
+    tools = {},
+    timeout = 60_000,
+    listTimeout = 30_000,
+    idleTimeout = 300_000,
+    maxResultBytes = 10_000_000,
+  } = checked
   return {
     name: checked.name,
     transport: defined(checked.transport) as McpTransport,
@@ -186,6 +217,8 @@ export function rulesOf(given: unknown): McpRules {
     errors: checked.errors ?? {},
     key: checked.key ?? {},
     verify: checked.verify ?? {},
+    auth: checked.auth,
+    maxConnections,
     timeoutMs: timeout,
     listMs: listTimeout,
     idleMs: idleTimeout,

@@ -2,7 +2,8 @@
 import type { Logger, ToolSource } from '../../agent/tool.ts'
 import { inTime } from '../../waiting/in-time.ts'
 import type { ToolCaller } from './call.ts'
-import { mcpConnection } from './connection.ts'
+import { sharedIdentity } from './auth.ts'
+import { mcpPool } from './pool.ts'
 import { unavailable } from './errors.ts'
 import { type ServerTools, toolsFrom } from './list.ts'
 import { prefixOf } from './names.ts'
@@ -20,8 +21,8 @@ interface KnownTools extends ServerTools {
 /** The source. It opens no connection before it is used. */
 export function mcpSource(rules: McpRules): ToolSource {
   const { name } = rules
-  const connection = mcpConnection(rules, () => (staleAt = 0))
-  const caller: ToolCaller = { connection, rules, onRefused: () => (staleAt = 0) }
+  const pool = mcpPool(rules, sharedIdentity(rules), () => (staleAt = 0))
+  const caller: ToolCaller = { pool, rules, onRefused: () => (staleAt = 0) }
   const made: Parameters<typeof toolsFrom>[2] = new Map()
   let known: KnownTools | undefined
   let reading: Promise<KnownTools> | undefined
@@ -41,7 +42,7 @@ export function mcpSource(rules: McpRules): ToolSource {
     // A change that is announced meanwhile makes the list stale again.
     staleAt = Date.now() + FRESH_MS
     try {
-      const { tools: listed, about, announces } = await connection.list(log)
+      const { tools: listed, about, announces } = await pool.list(log)
       const now = { ...madeFrom(listed), about }
       if (announces && staleAt > 0) staleAt = Infinity
       noteChanges(now, log)
@@ -99,6 +100,6 @@ export function mcpSource(rules: McpRules): ToolSource {
       const { about, report } = await read(log)
       return { source: name, about, ...report }
     },
-    close: () => connection.close(),
+    close: () => pool.close(),
   }
 }

@@ -2,6 +2,7 @@
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import type { Logger } from '../../agent/tool.ts'
 import { defined } from '../../session/defined.ts'
+import type { McpIdentity } from './auth.ts'
 import { STREAM_ENDED } from './errors.ts'
 import { guardedFetch } from './http.ts'
 import type { McpRules } from './options.ts'
@@ -16,12 +17,13 @@ export interface OpenedTransport {
   ends(): Error | undefined
 }
 
-/** Makes the transport of a server. */
-export function openTransport(sdk: McpSdk, rules: McpRules, log: Logger): OpenedTransport {
+/** Makes the transport of a server, for the identity. */
+export function openTransport(sdk: McpSdk, rules: McpRules, identity: McpIdentity, log: Logger): OpenedTransport {
   const { transport: given, maxBytes } = rules
   if (given.type === 'http') {
-    const { url, authProvider } = given
-    const options = { fetch: guardedFetch(given, maxBytes), ...(authProvider && { authProvider: authProvider as never }) }
+    const { url } = given
+    const { provider } = identity
+    const options = { fetch: guardedFetch(given, identity, maxBytes), ...(provider && { authProvider: provider as never }) }
     return { transport: failingWithItsStream(new sdk.StreamableHTTPClientTransport(new URL(url), options)), ends: () => undefined }
   }
   const { command, args = [], env, cwd } = given

@@ -2,11 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AskModelInput } from '../../calls/activities.ts'
 import { AttemptLost } from '../../calls/errors.ts'
-import type { JobLink, JobOrder, JobOutcome, ModelAnswer } from '../../calls/jobs.ts'
+import type { JobLink } from '../../calls/jobs.ts'
 import { defined } from '../../session/defined.ts'
-import type { RidingEffect } from '../../session/attempts.ts'
 import type { Json } from '../../session/json.ts'
-import type { Reservation } from '../../session/spending/reservation.ts'
 import { confirmedJustNow } from '../confirmed-just-now.ts'
 import type { BodyWatch } from '../parent-watch.ts'
 import type { HeldJobReport } from '../protocol.ts'
@@ -19,20 +17,11 @@ import type { DeltaSender, Uplink } from './uplink.ts'
  */
 const KEEP_ANSWER_MS = { repeatable: 5_000, external: 30_000 }
 
-export interface HeldJob {
-  order: JobOrder
+export interface HeldJob extends Omit<HeldJobReport, 'job' | 'entered' | 'streamed'> {
   stop: AbortController
-  begun: boolean
-  /** The call with an effect that a model call is making. */
-  riding?: RidingEffect
   entered?: { at: number; timeoutMs: number }
-  progress?: Json
-  reserved?: Reservation
-  tokensSoFar?: number
-  answer?: ModelAnswer
   /** The output of its model, if it streams. */
   output?: DeltaSender
-  outcome?: JobOutcome
   /** For how many more milliseconds the outcome is kept. They count down only while an orchestrator is connected. */
   keepMs: number
 }

@@ -5,6 +5,7 @@ import type { Resolution } from '../../session/call-facts.ts'
 import { turnOf } from '../../session/ids.ts'
 import { isObject, isTooDeep, type Json, jsonBytes } from '../../session/json.ts'
 import type { AnswerRequest, ApproveRequest, DenyRequest, ResolveRequest } from '../../session/protocol/protocol.ts'
+import { nextQuestion, replyIn } from '../../session/question.ts'
 import { BEGUN_BEFORE, inPlaceOf } from '../../session/recovery/redo.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../../session/state.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
@@ -39,7 +40,13 @@ export function askFor({ journal, flushing }: Session, asked: readonly { call: C
       journal.append({ type: 'approval_requested', ...where, ...about })
     } else {
       const { timeoutMs } = resolution.client ?? {}
-      journal.append({ type: 'answer_requested', ...where, ...(timeoutMs !== undefined && { expiresAt: Date.now() + timeoutMs }) })
+      const asks = resolution.client ? undefined : nextQuestion(call)
+      journal.append({
+        type: 'answer_requested',
+        ...where,
+        ...(timeoutMs !== undefined && { expiresAt: Date.now() + timeoutMs }),
+        ...(asks && { asks }),
+      })
     }
   }
   flushing.nudge()
@@ -240,12 +247,13 @@ function recordReportedOutcome(session: Session, request: ResolveRequest): void 
   session.flushing.nudge()
 }
 
-/** Completes a call of a client tool with the client's answer. */
+/** Completes a call of a client tool with the client's answer, or has another call continue with the answer to its question. */
 export async function answer(session: Session, request: AnswerRequest): Promise<void> {
   checkAnswerRequest(session, request)
   const { journal, pacing } = session
   const { callId, result } = request
   const open = callOf(session, callId)
+  if (open.call.asking?.question) return answerQuestion(session, { ...request, digest: open.call.asked?.digest ?? '' }, open)
   // The check omits the arguments, because the two together could exceed the size limit of an input.
   const call = { ...whereIn(open.run, open.call), input: null, resolution: open.call.resolution }
   const checked = await asking(() =>
@@ -261,11 +269,34 @@ export async function answer(session: Session, request: AnswerRequest): Promise<
   session.flushing.nudge()
 }
 
+/** Has the call continue with the answer to its question, once a worker has checked it. `request`: with the question's digest. */
+async function answerQuestion(session: Session, request: AnswerRequest, { run, call }: ReturnType<typeof callOf>): Promise<void> {
+  const { journal, pacing } = session
+  const { result } = request
+  const question = call.asking?.question
+  if (!question) return
+  const about = { ...whereIn(run, call), input: null, resolution: call.resolution }
+  const checked = await asking(() =>
+    pacing.schedule({ ...inputOf({ journal, run }, about), ...eventsOf(journal), result, question }, checkAnswer),
+  )
+  if (checked.kind === 'does_not_fit') refuse('invalid_answer', `The question is not answered. ${checked.message}`)
+  // In the meantime, another client may have answered it, and the call may wait for the answer to another question.
+  checkAnswerRequest(session, request)
+  journal.append({ type: 'answer_received', ...whereIn(run, call), ...textOf(request, 'by'), reply: replyIn(result) })
+  session.flushing.nudge()
+}
+
 /** The validator of `answer`. */
 export function checkAnswerRequest(session: Session | undefined, request: AnswerRequest): void {
-  const { callId, result } = request
+  const { callId, result, digest } = request
   checkJson(result, 'result')
-  if (session) waitingCall(session, callId, 'awaiting_answer')
+  if (!session) return
+  const { asked } = waitingCall(session, callId, 'awaiting_answer')
+  if (digest !== undefined && digest !== asked?.digest)
+    refuse(
+      'digest_mismatch',
+      `The digest does not match the question of ${callId} (${asked?.digest}). Read the question again, then answer.`,
+    )
 }
 
 /** A worker's resolution of a call with a person's arguments. `input`: the arguments that a hook substituted, if any. */

@@ -6,6 +6,8 @@ import { backoffMs, timerMs } from '../../session/backoff.ts'
 import { admit } from '../../session/decide.ts'
 import type { Resolution } from '../../session/call-facts.ts'
 import type { Json } from '../../session/json.ts'
+import { askedQuestion, repliesOf } from '../../session/question.ts'
+import type { UserReplies } from '../../session/question-facts.ts'
 import { inPlaceOf } from '../../session/recovery/redo.ts'
 import type { CallState } from '../../session/state.ts'
 import { answerIn, interruptedWhile, RideLost, whyLost } from '../lost-activity.ts'
@@ -47,10 +49,11 @@ export async function runToolCall(needs: CallNeeds, requested: CallState, ridden
     Math.max(attempts.used.attempts, isContinued && effect === 'idempotent' ? 1 : 0)
   let call: WorkflowCall = { ...where, input, resolution }
   let first = ridden
+  const replies = repliesOf(requested.asking)
   if (requested.status === 'requested') issue(journal, call)
   while (await admitted(needs, requested, call)) {
     if (resolution.builtIn) return answerBuiltIn(journal, call)
-    const newResolution = await execute(needs, call, attempts, startProgress(journal, call, requested.progress), first)
+    const newResolution = await execute(needs, { ...call, replies }, attempts, startProgress(journal, call, requested.progress), first)
     first = undefined
     needs.waits.end(callId)
     if (!newResolution) return
@@ -155,7 +158,7 @@ async function onlyWait(
 /** Executes the call to its end; returns another build's resolution if no build has the tool as it was resolved. */
 async function execute(
   needs: CallNeeds,
-  call: WorkflowCall,
+  call: WorkflowCall & { replies: UserReplies | undefined },
   attempts: Attempts,
   progress: ReportedProgress,
   ridden: ExecuteToolResult | RideLost | undefined,
@@ -243,6 +246,15 @@ async function execute(
           return failInterrupted()
         continue
       }
+      case 'asks': {
+        serving.served()
+        const asks = askedQuestion(result.attempt, result.questions, result.state)
+        if (!asks) return fail('tool_failed', 'The tool asked the user nothing.')
+        journal.append({ type: 'answer_requested', ...where, asks })
+        // The question is visible although other calls of the turn may still run.
+        needs.flushing.nudge()
+        return
+      }
       case 'interrupted':
         if (resolution.effect === 'external' && result.begun) {
           const settled = await settleUnknown(needs, call, result.attempt)
@@ -256,13 +268,18 @@ async function execute(
 const INTERRUPTED = 'The run was interrupted; this call did not take effect.'
 const INTERRUPTED_BEGUN = 'The run was interrupted during this call; it may have taken effect.'
 
-function executeInput(needs: CallNeeds, call: WorkflowCall, { used }: Attempts, { last }: ReportedProgress): ExecuteToolInput {
+function executeInput(
+  needs: CallNeeds,
+  call: WorkflowCall & { replies: UserReplies | undefined },
+  { used }: Attempts,
+  { last }: ReportedProgress,
+): ExecuteToolInput {
   return {
     ...inputOf(needs, call),
     ...eventsOf(needs.journal),
     executionId: workflowInfo().runId,
     ...(used.attempts > 0 && { prior: used }),
-    ...defined({ progress: last }),
+    ...defined({ progress: last, replies: call.replies }),
   }
 }
 

@@ -117,16 +117,18 @@ describe('the document', () => {
     })
   })
 
-  it('the document requires a digest only for calls that wait for approval', () => {
+  it('the document requires a digest only for calls that wait for approval or with a question', () => {
     for (const name of ['WaitingCall', 'ListedPendingCall']) {
       const { discriminator } = schemas[name] ?? expect.fail(name)
       expect(discriminator?.mapping).toEqual({
         approval: `#/components/schemas/${name}Approval`,
         client: `#/components/schemas/${name}Client`,
+        question: `#/components/schemas/${name}Question`,
         unknown: `#/components/schemas/${name}Unknown`,
       })
       expect(schemas[`${name}Approval`]?.properties?.digest).toMatchObject({ type: 'string' })
       expect(schemas[`${name}Approval`]?.required).toContain('digest')
+      expect(schemas[`${name}Question`]?.required).toEqual(expect.arrayContaining(['digest', 'question']))
     }
     expect(schemas.WaitingCallClient?.properties).not.toHaveProperty('digest')
     expect(schemas.ListedPendingCallUnknown?.properties?.digest).toMatchObject({ type: ['string', 'null'] })

@@ -32,6 +32,8 @@ import { type PlanAndMemory, keptAt, keptBeforeRun, restoredFrom } from '../../.
 import type { RestoredValues } from '../../../src/session/recovery/restored.ts'
 import { type CallChoice, problemWithChoice } from '../../../src/session/recovery/selective.ts'
 import { requestedCallsOf } from '../../../src/session/fold/turn-calls.ts'
+import { askedQuestion, nextQuestion } from '../../../src/session/question.ts'
+import type { CallQuestion } from '../../../src/session/question-facts.ts'
 import type { CallState, CheckpointDue, SessionState } from '../../../src/session/state.ts'
 import { effectsAfter, locate, messagesAfter, newestRun, TargetRefused } from '../../../src/session/recovery/targets.ts'
 import { answerBuiltIn } from '../../../src/workflows/calls/built-in-call.ts'
@@ -140,6 +142,10 @@ function costOf(attempt: number): { spent?: Cost } {
   return attempt % 2 === 0 ? {} : { spent: { tokens: 40, usd: 0.01, ...(attempt > 2 && { assumed: true }) } }
 }
 
+const QUESTIONS: CallQuestion[] = [
+  { id: 'size', from: 'shop', message: 'Which size?', schema: { type: 'object', properties: { size: { type: 'string' } } } },
+  { id: 'pay', from: 'shop', message: 'Pay, please.', url: 'https://shop.example/pay' },
+]
 /** The arguments after a hook has changed them. */
 const CHANGED: JsonObject = { id: 3 }
 const INPUTS: Json[] = [{ id: 1 }, { id: 2 }, { note: 'ü', id: 1 }]
@@ -329,6 +335,8 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
       append({ type: 'tool_issued', ...where, effect, inputDigest, index, ...(key && { key }), input: call.input ?? null })
     }
     const expiresAt = clock + 1 + pick(9)
+    const asks = nextQuestion(call)
+    if (asks) return append({ type: 'answer_requested', ...where, asks })
     if (need === 'answer') return append({ type: 'answer_requested', ...where, ...(chance(2) && { expiresAt }) })
     append({
       type: 'approval_requested',
@@ -366,6 +374,8 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
         return append({ type: 'approval_decided', ...where, digest, approved: true, ...by, ...changed })
       }
       case 'awaiting_answer':
+        if (call.asking?.question)
+          return append({ type: 'answer_received', ...where, ...by, reply: { action: 'accept', content: { size: 'M' } } })
         append({ type: 'answer_received', ...where, ...by })
         return append({ type: 'tool_completed', ...where, attempt: 0, value: { answer: call.callId } })
       default:
@@ -978,6 +988,10 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
   function end(run: number, turn: number, call: CallState): void {
     const where = placeOf(run, turn, call)
     const { effect, key, inputDigest, verify } = call.resolution
+    if (isEventful && last.seq % 5 === 0 && (call.asking?.rounds ?? 0) < 2) {
+      const asks = askedQuestion((call.attempts ?? 0) + 1, QUESTIONS.slice(0, 1 + (last.seq % 2)), 'what the server keeps')
+      if (asks) return append({ type: 'answer_requested', ...where, asks })
+    }
     for (let attempt = 1; ; attempt++) {
       if (interrupted) return append({ type: 'tool_failed', ...where, attempt: attempt - 1, code: 'interrupted', message: 'interrupted' })
       entered.push({ callId: call.callId, effect, key, inputDigest, afterSeq: last.seq })

@@ -157,6 +157,7 @@ create table {schema}.tool_calls (
   progress jsonb,                           -- the last progress that an attempt reported
   waiting_until timestamptz,
   approval jsonb,                           -- {digest, reason, requestedAt, expiresAt, onExpiry, decision, ...}
+  question jsonb,                           -- its newest question to the user: {id, from, message, schema, url, digest, askedAt}
   result_blob text,                         -- sha256 of the result in `blobs`
   resolved_by text,                         -- of an unknown outcome: verify, person, or the person's name; of a client tool: who answered
   note text,

@@ -1,5 +1,6 @@
 // The pending calls of all sessions, longest wait first.
 import type { Json, JsonObject } from '../../../session/json.ts'
+import type { CallQuestion } from '../../../session/question-facts.ts'
 import { dateOrNull, exactOr, jsonIn, ms, textIn } from '../../postgres/columns.ts'
 import type { TextRow } from '../../postgres/database.ts'
 import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
@@ -8,12 +9,13 @@ import { keyOfCall } from './tool-calls.ts'
 import type { ListedPendingCall, PendingKind } from '../../listed.ts'
 import type { PendingFilter } from '../../filters.ts'
 
-const COLUMNS = `session_id, agent, to_json(tags) as tags, session_raw, approval, ${ms('waiting_until')}, input_digest, ${CALL_COLUMNS}`
+const COLUMNS = `session_id, agent, to_json(tags) as tags, session_raw, approval, question, ${ms('waiting_until')}, input_digest, ${CALL_COLUMNS}`
 
 /** Literals, so that the indexes on status can be used. An unknown call that was reported to the model does not wait. */
 const WAITS: Record<PendingKind, string> = {
   approval: "status = 'awaiting_approval'",
-  client: "status = 'awaiting_answer'",
+  client: "(status = 'awaiting_answer' and question is null)",
+  question: "(status = 'awaiting_answer' and question is not null)",
   unknown: "(status = 'unknown' and error ->> 'asked' = 'true' and session_status <> 'closed')",
 }
 const KINDS = Object.keys(WAITS) as PendingKind[]
@@ -40,6 +42,7 @@ export const PENDING: StoredList<PendingFilter, ListedPendingCall> = {
 
 function pendingOf(row: TextRow): ListedPendingCall {
   const call = toolCallOf(row)
+  const question = call.status === 'awaiting_answer' && row.question != null ? (jsonIn(row, 'question') as JsonObject) : null
   const kind = call.status === 'awaiting_approval' ? 'approval' : call.status === 'awaiting_answer' ? 'client' : 'unknown'
   const approval = kind === 'approval' ? (jsonIn(row, 'approval') as JsonObject | null) : null
   const { callId, run, turn, tool, effect, input, modelInput, key, attempt, issuedAt, completedAt } = call
@@ -56,10 +59,14 @@ function pendingOf(row: TextRow): ListedPendingCall {
     input,
     modelInput,
     key,
-    reason: textOr(approval?.reason) ?? (kind === 'unknown' ? (call.error?.message ?? null) : null),
+    reason: textOr(approval?.reason) ?? textOr(question?.message) ?? (kind === 'unknown' ? (call.error?.message ?? null) : null),
     attempt,
-    waitingSince: momentOf(approval?.requestedAt) ?? (kind === 'unknown' ? completedAt : null) ?? issuedAt,
+    waitingSince: momentOf(approval?.requestedAt) ?? momentOf(question?.askedAt) ?? (kind === 'unknown' ? completedAt : null) ?? issuedAt,
     expiresAt: dateOrNull(row, 'waiting_until'),
+  }
+  if (question) {
+    const { digest: asked, askedAt: _, ...rest } = question
+    return { kind: 'question', ...pending, digest: textOr(asked) ?? '', question: rest as unknown as CallQuestion, onExpiry: null }
   }
   if (kind !== 'approval') return { kind, ...pending, digest, onExpiry: null }
   // A request for approval always has a digest.

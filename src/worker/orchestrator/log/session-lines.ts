@@ -123,8 +123,11 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: LineFacts) => LineCo
     if (approved) return info('tool call approved', { by, changed: input === undefined ? undefined : true })
     return warn(expired ? 'approval expired' : 'tool call denied', { by, reason })
   },
-  answer_requested: ({ expiresAt }) => info('answer requested', { expiresAt: dateOf(expiresAt) }),
-  answer_received: ({ by }) => debug('answer received', { by }),
+  answer_requested: ({ expiresAt, asks }) =>
+    asks
+      ? info('question asked', { attempt: asks.attempt, from: asks.question.from, question: asks.question.id })
+      : info('answer requested', { expiresAt: dateOf(expiresAt) }),
+  answer_received: ({ by, reply }) => debug('answer received', { by, action: reply?.action }),
 
   checkpoint_requested: ({ reason, by }) => debug('checkpoint requested', { reason, by }),
   checkpoint_made: ({ version, reasons, by }) => debug('checkpoint made', { checkpoint: version, reasons, by }),

@@ -84,6 +84,7 @@ function errorIn(how: AssignmentEnd): string | undefined {
 function errorOf(result: ExecuteToolResult): string | undefined {
   switch (result.kind) {
     case 'completed':
+    case 'asks':
       return undefined
     case 'failed':
       return result.code
