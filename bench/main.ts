@@ -13,6 +13,7 @@ const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<vo
   files: () => import('./files.ts'),
   webhooks: () => import('./webhooks.ts'),
   lists: () => import('./lists.ts'),
+  mcp: () => import('./mcp.ts'),
   store: () => import('./store.ts'),
   flushes: () => import('./flushes.ts'),
   stream: () => import('./stream.ts'),

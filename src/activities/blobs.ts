@@ -1,5 +1,5 @@
 // Stores and loads values too large for history, and decides which calls wait for the store and for how long.
-import { type EarlierKeys, PIECE_CHARACTERS, type ValueSource, type ValueStore } from '../calls/reads.ts'
+import { type EarlierKeys, PIECE_BYTES, type ValueSource, type ValueStore } from '../calls/reads.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../agent/tool.ts'
 import { ArchiveUnavailable } from '../calls/errors.ts'
@@ -58,7 +58,7 @@ export function blobStore(
   return {
     put,
     get: (sessionId, refs) => patiently(() => blobs.get(sessionId, refs)),
-    piece: (sessionId, sha256, from) => patiently(() => blobs.piece(sessionId, sha256, from, PIECE_CHARACTERS)),
+    piece: (sessionId, sha256, from) => patiently(() => blobs.piece(sessionId, sha256, from, PIECE_BYTES)),
     earlierKey: async (sessionId, key) => (await patiently(() => completedKey(sessionId, key))) ?? undefined,
   }
 }

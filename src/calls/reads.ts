@@ -31,12 +31,12 @@ export interface ValueStore {
   put(sessionId: string, ref: BlobRef, json: Uint8Array, from: ValueSource): Promise<boolean>
   /** The stored JSON texts, by sha256. @throws ArchiveUnavailable. */
   get(sessionId: string, refs: readonly BlobRef[]): Promise<Map<string, string>>
-  /** A piece of a stored JSON text, from a number of code points on; undefined if it is missing. @throws ArchiveUnavailable. */
+  /** A piece of a stored JSON text, from a byte of its UTF-8 on: a character for each byte. Undefined if it is missing. @throws ArchiveUnavailable. */
   piece(sessionId: string, sha256: string, from: number): Promise<string | undefined>
 }
 
-/** Code points of a piece. The orchestrator holds one at a time, however large the value is. */
-export const PIECE_CHARACTERS = 1_000_000
+/** Bytes of a piece. The orchestrator holds one at a time, however large the value is. */
+export const PIECE_BYTES = 500_000
 
 /** The origin of a value, and how long it may wait for the store. */
 export interface ValueSource {

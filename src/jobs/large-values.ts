@@ -1,6 +1,6 @@
 // An executor's access to values too large for history: an in-memory cache, and the store through the orchestrator.
 import { sha256Hex } from '../agent/canonical.ts'
-import { PIECE_CHARACTERS, type ValueSource, type ValueStore } from '../calls/reads.ts'
+import { PIECE_BYTES, type ValueSource, type ValueStore } from '../calls/reads.ts'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from '../agent/tool.ts'
 import { blobOf, type Blob, placeholderOf, withBlob } from '../session/blobs.ts'
@@ -69,9 +69,9 @@ export function largeValues(store: ValueStore, logger: Logger): LargeValues {
       texts.set(sha256, json)
       cached.set(keyOf(sessionId, sha256), json)
     }
-    const small = missing.filter(({ bytes }) => bytes <= PIECE_CHARACTERS)
+    const small = missing.filter(({ bytes }) => bytes <= PIECE_BYTES)
     if (small.length > 0) for (const [sha256, json] of await store.get(sessionId, small)) found(sha256, json)
-    for (const sha256 of new Set(missing.filter(({ bytes }) => bytes > PIECE_CHARACTERS).map((ref) => ref.sha256))) {
+    for (const sha256 of new Set(missing.filter(({ bytes }) => bytes > PIECE_BYTES).map((ref) => ref.sha256))) {
       const json = await inPieces(sessionId, sha256)
       if (json !== undefined) found(sha256, json)
     }
@@ -80,15 +80,14 @@ export function largeValues(store: ValueStore, logger: Logger): LargeValues {
 
   /** A large value, piece by piece. Only here, where it is complete, can its digest be checked. */
   async function inPieces(sessionId: string, sha256: string): Promise<string | undefined> {
-    const pieces: string[] = []
-    for (let from = 0; ; from += PIECE_CHARACTERS) {
+    const pieces: Buffer[] = []
+    for (let from = 0; ; from += PIECE_BYTES) {
       const piece = await store.piece(sessionId, sha256, from)
       if (piece === undefined) return undefined
-      pieces.push(piece)
-      // A piece has at least as many code units as code points.
-      if (piece.length < PIECE_CHARACTERS) break
+      pieces.push(Buffer.from(piece, 'latin1'))
+      if (piece.length < PIECE_BYTES) break
     }
-    const json = pieces.join('')
+    const json = Buffer.concat(pieces).toString('utf8')
     return sha256Hex(json) === sha256 ? json : undefined
   }
 

@@ -25,8 +25,8 @@ export interface Blobs {
   put(sessionId: string, blob: Blob, executionId?: string): Promise<void>
   /** The stored JSON texts, by sha256; a text that does not match its sha256 counts as missing. */
   get(sessionId: string, refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[]): Promise<Map<string, string>>
-  /** Up to `characters` of a stored JSON text, from a position in it; undefined if the value is missing. Both count code points. */
-  piece(sessionId: string, sha256: string, from: number, characters: number): Promise<string | undefined>
+  /** Up to `bytes` of a stored JSON text, from a byte of its UTF-8 on, as Latin-1: a character for each byte. Undefined if it is missing. */
+  piece(sessionId: string, sha256: string, from: number, bytes: number): Promise<string | undefined>
   /** Copies the existing values to another session. `executionId`: the execution that began it; nothing is copied if that was erased. */
   copy(from: string, to: string, sha256s: readonly string[], executionId: string): Promise<void>
 }
@@ -51,12 +51,16 @@ export function blobsOf(
           : database.transaction((tx) => putUnlessErased(tx, schema, { sessionId, blob, executionId })),
       ),
     get: (sessionId, refs) => reading(() => getBlobs(database, schema, sessionId, refs)),
-    piece: (sessionId, sha256, from, characters) =>
+    piece: (sessionId, sha256, from, bytes) =>
       reading(async () => {
-        const [row] = await database.query(
-          `select substr(content, $3::int + 1, $4::int) as piece from ${schema.table('blobs')} where session_id = $1 and sha256 = $2`,
-          [safeKey(sessionId), sha256, from, characters],
-        )
+        // To find a position in characters, Postgres counts those before it: half a second for the last piece of a large file.
+        const piece = `convert_from(substr(convert_to(content, 'UTF8'), $3::int + 1, $4::int), 'LATIN1')`
+        const [row] = await database.query(`select ${piece} as piece from ${schema.table('blobs')} where session_id = $1 and sha256 = $2`, [
+          safeKey(sessionId),
+          sha256,
+          from,
+          bytes,
+        ])
         return row?.piece ?? undefined
       }),
     copy: (from, to, sha256s, executionId) =>

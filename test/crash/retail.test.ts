@@ -1,6 +1,6 @@
 // The retail workload under SIGKILL: every result, every final database, and every write exactly once, whichever processes die meanwhile.
 //
-// PAWL_RETAIL_TASKS=all|N: how many tasks, those with the most writes first (default: 16, or 6 over HTTP; in the soak, all).
+// PAWL_RETAIL_TASKS=all|N: how many tasks, those with the most writes first (default: 16, or 6 over HTTP or MCP; in the soak, all).
 import { Pawl } from 'pawl/client'
 import { type Stack, startStack } from 'pawl/testing'
 import { type Supervisor, type SupervisorEvent, superviseWorkers } from 'pawl/worker'
@@ -11,6 +11,7 @@ import { canonicalText, resultHash } from '../retail/database.ts'
 import { type Outcome, carryOutTasks } from '../retail/drive.ts'
 import { type Killer, killByProgress } from '../retail/kills.ts'
 import type { Execution, WorldReport } from '../retail/ledger.ts'
+import { startRetailMcp } from '../retail/mcp-http.ts'
 import { type RetailProcess, startRetail } from '../retail/process.ts'
 import { type RetailProvider, startRetailProvider } from '../retail/provider.ts'
 import { seededRandom } from '../../src/testing/crash/random.ts'
@@ -26,14 +27,18 @@ const callText = (name: string, args: Action['kwargs']) => `${name} ${canonicalT
 const actionText = ({ name, kwargs }: Action) => callText(name, kwargs)
 const executionText = ({ tool, args }: Execution) => callText(tool, args)
 
-/** A model in the agent's process, and one behind a provider's API, whose streams are cut now and then. The seed draws one of them. */
-const MODELS: { model: string; module: string; usual: string; everyCalls: readonly [number, number] }[] = [
-  { model: 'a scripted model', module: 'agent', usual: '16', everyCalls: [10, 25] },
-  { model: 'an AI SDK model over HTTP', module: 'agent-over-http', usual: '6', everyCalls: [5, 12] },
+/**
+ * A model in the agent's process; one behind a provider's API, whose streams are cut now and then; and the tools of MCP servers. The seed
+ * draws two of them.
+ */
+const AGENTS: { what: string; module: string; usual: string; everyCalls: readonly [number, number] }[] = [
+  { what: 'a scripted model', module: 'agent', usual: '16', everyCalls: [10, 25] },
+  { what: 'an AI SDK model over HTTP', module: 'agent-over-http', usual: '6', everyCalls: [5, 12] },
+  { what: 'tools of MCP servers', module: 'agent-over-mcp', usual: '6', everyCalls: [5, 12] },
 ]
 
-describe.skipIf(!hasWorkload).each(variants(MODELS, 1))(
-  `the retail workload with $model, while worker processes are killed (seed ${seed}, again with PAWL_SEED)`,
+describe.skipIf(!hasWorkload).each(variants(AGENTS, 2))(
+  `the retail workload with $what, while worker processes are killed (seed ${seed}, again with PAWL_SEED)`,
   ({ module, usual, everyCalls }) => {
     const deaths: Extract<SupervisorEvent, { event: 'worker_died' }>[] = []
     let stack: Stack
@@ -43,16 +48,19 @@ describe.skipIf(!hasWorkload).each(variants(MODELS, 1))(
     let killer: Killer
     let compiled: Compiled
     let provider: RetailProvider
+    let servers: Awaited<ReturnType<typeof startRetailMcp>>
 
     beforeAll(async () => {
       console.log(`retail: seed ${seed} (again with PAWL_SEED=${seed})`)
       stack = await startStack()
       retail = await startRetail({ seed })
       provider = await startRetailProvider()
-      compiled = await compile([`test/retail/${module}.ts`])
+      servers = await startRetailMcp(retail.url)
+      compiled = await compile([`test/retail/${module}.ts`, 'test/retail/mcp-stdio.ts'])
       Object.assign(process.env, {
         RETAIL_URL: retail.url,
         RETAIL_PROVIDER_URL: provider.url,
+        RETAIL_MCP_URL: servers.url,
         PAWL_SHARED: sharedFolder,
         PAWL_QUICK_CALLS: 'always',
       })
@@ -78,6 +86,7 @@ describe.skipIf(!hasWorkload).each(variants(MODELS, 1))(
       await supervisor?.shutdown()
       await retail?.stop()
       await provider?.stop()
+      await servers?.stop()
       await stack?.stop()
       await compiled?.remove()
     }, 60_000)

@@ -1,7 +1,9 @@
 // MCP servers as tool sources, without sessions: lists, calls, deaths, and servers that misbehave.
+import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Json } from 'pawl'
 import { mcp } from 'pawl/tools'
@@ -11,6 +13,7 @@ import type { Logger, Tool, ToolContext, ToolSource } from '../../src/agent/tool
 import { freePort } from '../../src/local/ports.ts'
 import { type Compiled, compile } from '../crash/support/build.ts'
 import { type HttpShop, startShop } from '../support/mcp/http.ts'
+import { startOddHttp } from '../support/mcp/odd-http.ts'
 import { until } from '../support/until.ts'
 import { userFolder } from './cli/folder.ts'
 import { eventsIn, leftOver, runPawl } from './cli/processes.ts'
@@ -202,6 +205,11 @@ describe('a server that is down', () => {
     expect(own.lines.map(({ text }) => text)).toEqual(['the tools of an MCP server could not be read'])
   })
 
+  it('the list of MCP tools is read again at once if its server dies while it is read', async () => {
+    const source = declare({ transport: stdio('odd-server', 'dies-listing', join(tmpdir(), `pawl-listed-${randomUUID()}`)) })
+    expect([...(await source.tools(log)).keys()]).toContain('shop__act')
+  })
+
   it('a call that was resolved before its MCP server went down fails, and certainly did not happen', async () => {
     const source = declare({ transport: { type: 'http', url: `http://127.0.0.1:${await freePort()}/mcp` } })
     const error = await errorOf(source.find('shop__act', log))
@@ -256,6 +264,19 @@ describe('a call of a server that misbehaves', () => {
     expect((await source.describe(log)).tools.length).toBeGreaterThan(0)
   })
 
+  it('an answer that comes after its call was given up is ignored, whatever it says, and the MCP server keeps its other calls', async () => {
+    const source = odd('late')
+    await source.tools(log)
+    const signal = AbortSignal.timeout(200)
+    expect(await errorOf(callOf(source, 'act', {}, contextFor({ signal })))).toBe(signal.reason)
+    expect(await callOf(source, 'act')).toEqual(textOf('in time'))
+  })
+
+  it('the outcome of a call is open if its MCP server finds fault with parameters of a tool that declares its output', async () => {
+    const source = odd('output-refused', { effects: { act: 'external' } })
+    expect(await errorOf(callOf(source, 'act'))).toMatchObject({ code: 'mcp_call_failed', happened: undefined, retryable: false })
+  })
+
   it('a call ignores what an MCP server sends that is not JSON-RPC', async () => {
     expect(await callOf(odd('garbage'), 'act')).toEqual(textOf('after garbage'))
   })
@@ -273,6 +294,47 @@ describe('a call of a server that misbehaves', () => {
 
   it('a call succeeds even if its result does not match the output schema, because the MCP tool has run', async () => {
     expect(await callOf(odd('mismatched'), 'act')).toEqual({ content: [], structuredContent: { wrong: true } })
+  })
+})
+
+describe('a call over HTTP of a server that misbehaves', () => {
+  async function oddly(...how: Parameters<typeof startOddHttp>) {
+    const server = await startOddHttp(...how)
+    onTestFinished(() => server.close())
+    const source = declare({ transport: { type: 'http', url: server.url, headers: { 'x-api-key': 'secret' } } })
+    await source.tools(log)
+    return { server, source }
+  }
+
+  it.each(['huge', 'huge event'] as const)(
+    'a call whose MCP server answers over HTTP with 50 MB (%s) fails at once, and the answer is not requested again',
+    async (how) => {
+      const { server, source } = await oddly(how)
+      for (const calls of [1, 2]) {
+        expect(await errorOf(callOf(source, 'act'))).toMatchObject({ code: 'mcp_result_too_large', happened: undefined, retryable: false })
+        expect([server.calls(), server.continued()]).toEqual([calls, 0])
+      }
+    },
+  )
+
+  it('a call leaves open whether it happened if its MCP server answers over HTTP with something that is not JSON', async () => {
+    const { source } = await oddly('garbage')
+    expect(await errorOf(callOf(source, 'act'))).toMatchObject({ code: 'mcp_call_failed', happened: undefined, retryable: true })
+  })
+
+  it('a call over HTTP ends with its timeout if its MCP server never answers', async () => {
+    const { server, source } = await oddly('silent')
+    const signal = AbortSignal.timeout(200)
+    expect(await errorOf(callOf(source, 'act', {}, contextFor({ signal })))).toBe(signal.reason)
+    expect(server.calls()).toBe(1)
+  })
+
+  it('a call that an MCP server redirects to another host did not happen, and that host gets nothing', async () => {
+    const elsewhere = await startOddHttp('silent')
+    onTestFinished(() => elsewhere.close())
+    const { source } = await oddly('redirect', elsewhere.url)
+    expect(await errorOf(callOf(source, 'act'))).toMatchObject({ code: 'mcp_refused', happened: false, retryable: false })
+    expect(elsewhere.calls()).toBe(0)
   })
 })
 

@@ -148,6 +148,20 @@ describe.concurrent('a session with the tools of MCP servers', { timeout: 60_000
   })
 })
 
+describe('a server that changes', () => {
+  it('a call whose MCP tool gets another schema while it waits is not sent with the old arguments', async () => {
+    const { session, run, results } = await play([['shop__note_order', { orderId: 'changed', note: 'gift' }]])
+    const digest = await digestOf(run, 't_1_1_0')
+    Object.assign(shop.world, { hasAuthors: true, extra: ['find_changed'] })
+    shop.announce()
+    // The executor has read the new list.
+    await until('the new tool is known', async () => (await (await play([['shop__find_changed', {}]])).results())[0] === 'find_changed')
+    await session.approve('t_1_1_0', { digest, by: 'ann' })
+    expect(await results()).toEqual([expect.stringContaining("do not match the tool's schema")])
+    expect(shop.world.calls.some(({ args }) => (args as JsonObject).orderId === 'changed')).toBe(false)
+  })
+})
+
 describe('a server that is away', () => {
   it('calls to an unavailable MCP server fail as attempts, the session continues, and later calls succeed once it is back', async () => {
     const url = new URL(shop.url)

@@ -463,6 +463,9 @@ describe('the doctor', () => {
     expect(report.checks.find(({ check }) => check === 'tools')?.details).toEqual(
       expect.arrayContaining([expect.objectContaining({ context: 'tool:wire' }), expect.objectContaining({ context: 'tool:put' })]),
     )
+    expect(report.checks.find(({ check }) => check === 'effects')?.details).toEqual(
+      expect.arrayContaining([expect.objectContaining({ tool: 'wire' })]),
+    )
     expect(report.notExamined).toEqual([])
     expect(report.ok).toBe(false)
   })
@@ -475,7 +478,7 @@ describe('the doctor', () => {
 
   it('the doctor finds what it can without Postgres, without Temporal, and with a schema that was never migrated', async () => {
     const withoutStore = await examine({ postgres: AWAY })
-    expect(withoutStore.notExamined).toEqual(['schema', 'agents', 'models', 'gates', 'tools', 'sessions', 'storage', 'feed'])
+    expect(withoutStore.notExamined).toEqual(['schema', 'agents', 'models', 'gates', 'tools', 'effects', 'sessions', 'storage', 'feed'])
     expect(levels(withoutStore)).toEqual({
       temporal: 'ok',
       postgres: 'fail',

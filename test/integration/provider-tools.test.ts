@@ -31,6 +31,8 @@ let api: MessagesApi
 let worker: RunningWorker
 let database: pg.Pool
 let agents: Agent[]
+/** What the tool `note` was asked to note. */
+const noted: string[] = []
 /** What a model of another provider has been asked. */
 const asked: ModelRequest[] = []
 const other = () =>
@@ -42,12 +44,20 @@ const other = () =>
 beforeAll(async () => {
   ;[here, api] = await Promise.all([deploy({ history: { events: 60 } }), messagesApi()])
   const look = defineTool({ name: 'look', description: 'Looks.', input: z.object({}), effect: 'read', execute: () => 'seen' })
+  const note = defineTool({
+    name: 'note',
+    description: 'Notes.',
+    input: z.object({ text: z.string() }),
+    effect: 'external',
+    execute: (given) => `noted as ${noted.push(given.text)}`,
+  })
   const model = anthropic(MODEL, { apiKey: 'test', baseURL: api.url })
   const common = { instructions: 'Be brief.', model, tools: [look, ...WEB, CODE], recovery: { automatic: [] }, retry: { maxRetries: 0 } }
   agents = [
     { ...researcher, model },
     defineAgent({ ...common, name: 'tools' }),
     defineAgent({ ...common, name: 'moving' }),
+    defineAgent({ ...common, name: 'noting', tools: [look, note, ...WEB] }),
     defineAgent({ ...common, name: 'few', limits: { maxTurns: 3 } }),
     defineAgent({ ...common, name: 'late', limits: { deadline: '4s' } }),
     defineAgent({
@@ -240,6 +250,32 @@ describe('a session with tools that Anthropic runs', () => {
     await say(session, 'thanks')
     noProblems()
     expect(blocksSent().filter(({ type }) => type !== 'tool_use' && type !== 'text')).toEqual([call, result])
+  })
+
+  it('a message whose answer mixed tools of the provider and of pawl is answered again: effects stay done once, and every request is accepted', async () => {
+    const session = open('noting')
+    const mixed = ([call]: ReturnType<typeof search>, id: string) => ({
+      blocks: [
+        call,
+        { type: 'tool_use', id: `${id}_look`, name: 'look', input: {} },
+        { type: 'tool_use', id: `${id}_note`, name: 'note', input: { text: 'umbrella' } },
+      ],
+      stop: 'tool_use',
+    })
+    const [first, second] = [search(), search()]
+    api.answer(mixed(first, 'toolu_1'), { blocks: [first[1], cited('It rains.')], searches: 1 })
+    expect((await say(session, 'look, and note it')).text).toBe('It rains.')
+    api.answer(mixed(second, 'toolu_2'), { blocks: [second[1], cited('It still rains.')], searches: 1 })
+    const again = await session.regenerate()
+    expect((await again.result({ timeout: 30_000 })).text).toBe('It still rains.')
+    await say(session, 'thanks')
+    noProblems()
+    expect(noted).toEqual(['umbrella'])
+    expect(blocksSent().filter(({ type }) => type !== 'tool_use' && type !== 'text')).toEqual([...second])
+    const parts = uiMessagesOf(await eventsOf(session)).flatMap((message) => (message.role === 'assistant' ? message.parts : []))
+    expect(parts.filter(({ type }) => type === 'dynamic-tool' || type.startsWith('tool-'))).toHaveLength(3)
+    expect(JSON.stringify(parts)).not.toContain(first[0].id)
+    await rowsMatchEvents(here.stack, session.id)
   })
 
   it('a block of a type that pawl does not know ends the run with an error that names it', async () => {

@@ -20,6 +20,8 @@ const LONGEST = [
   'crash/crash-kit',
   'package/package',
   'crash/effects',
+  'crash/mcp-faults',
+  'crash/mcp-published',
   'crash/failed-attempts',
   'crash/long-calls',
   'crash/reload',

@@ -20,6 +20,7 @@ const ORDER = [
   'models',
   'gates',
   'tools',
+  'effects',
   'sessions',
   'workflows',
   'storage',

@@ -7,6 +7,7 @@ import type { ConnectOptions } from '../connect-options.ts'
 import {
   type ClockReading,
   judgeAgents,
+  judgeEffects,
   judgeFeed,
   judgeGates,
   judgePostgres,
@@ -57,16 +58,17 @@ async function examine(health: StoreHealth, schemaName: string, namespace: strin
   const schema = judgeSchema(await health.schema(), schemaName, namespace)
   const checks = [judgePostgres(server), schema]
   if (schema.level === 'fail') return { checks, clock: server.clock, unfinished: [] }
-  const [needs, storage, agents, failing, gates, unfinished] = await Promise.all([
+  const [needs, storage, agents, failing, unverified, gates, unfinished] = await Promise.all([
     health.needs(),
     health.storage(),
     health.agents(),
     health.failing(),
+    health.unverified(),
     health.gates(),
     health.unfinished(),
   ])
   const now = Date.now()
   checks.push(judgeSessions(needs), judgeStorage(storage), judgeFeed(storage.heldUp), judgeAgents(agents, now))
-  checks.push(judgeSteps('models', failing, now), judgeGates(gates), judgeSteps('tools', failing, now))
+  checks.push(judgeSteps('models', failing, now), judgeGates(gates), judgeSteps('tools', failing, now), judgeEffects(unverified))
   return { checks, clock: server.clock, unfinished }
 }

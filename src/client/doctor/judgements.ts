@@ -1,6 +1,6 @@
 // Turns the doctor's measurements into findings. Pure, so that every finding can be tested.
 import { durationText } from '../../session/duration.ts'
-import type { AgentActivity, FailingStep, SchemaFacts, ServerFacts, StorageFacts } from '../../store/maintenance/health.ts'
+import type { AgentActivity, FailingStep, SchemaFacts, ServerFacts, StorageFacts, UnverifiedCalls } from '../../store/maintenance/health.ts'
 import type { FeedHoldUp } from '../../store/postgres/commit-order.ts'
 import { whyHeldUp } from '../../store/read/held-up.ts'
 import type { StatusOverview } from '../../store/sums.ts'
@@ -286,6 +286,14 @@ export function judgeGates(gates: readonly StoredGate[]): HealthCheck {
   if (longest.forMs < LONG_GATE_MS) return ok('gates', { measured, details })
   const advice = `The sessions then continue automatically. If the provider accepts calls sooner: \`${SUGGESTIONS.openGate(longest.key)}\`.`
   return warn('gates', { measured, advice, details })
+}
+
+/** The tools for whose interrupted calls only a person can answer. That is a decision of their authors, so it is never a warning. */
+export function judgeEffects(unverified: readonly UnverifiedCalls[]): HealthCheck {
+  const details = unverified.map((one) => ({ ...one }))
+  if (unverified.length === 0) return ok('effects', { measured: 'every external tool that was called within a week has a verify', details })
+  const measured = `external, without verify: ${named(unverified.map(({ tool, agent }) => `${tool} (${agent})`))}`
+  return ok('effects', { measured, details })
 }
 
 /** What sessions need. */

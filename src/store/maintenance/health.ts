@@ -1,6 +1,7 @@
 // What `pawl doctor` measures in the side store: the server, its clock, the schema, and signs of trouble in the tables.
 import type { Pool } from 'pg'
 import type { TellWait } from '../../connect/waits.ts'
+import type { Resolution } from '../../session/call-facts.ts'
 import { addressOf } from '../postgres/address.ts'
 import { ms, numberIn, textIn } from '../postgres/columns.ts'
 import { type FeedHoldUp, readHeldUp } from '../postgres/commit-order.ts'
@@ -82,6 +83,14 @@ export interface FailingStep {
   succeededAt: number | null
 }
 
+/** An `external` tool, of whichever origin, whose newest call had no `verify`. */
+export interface UnverifiedCalls {
+  tool: string
+  agent: string
+  /** When it was called. */
+  at: number
+}
+
 /** Measures the store. Every method rejects with `StoreError`. */
 export interface StoreHealth {
   server(): Promise<ServerFacts>
@@ -90,6 +99,8 @@ export interface StoreHealth {
   agents(): Promise<AgentActivity[]>
   /** Models and tools with failed attempts in the last hour, most failures first. */
   failing(): Promise<FailingStep[]>
+  /** The `external` tools that were called within a week and have no `verify`. */
+  unverified(): Promise<UnverifiedCalls[]>
   /** The accounts whose provider limits the rate, longest wait first. */
   gates(): Promise<StoredGate[]>
   /** How many sessions have each need. */
@@ -101,6 +112,8 @@ export interface StoreHealth {
 
 /** Maximum number of sessions or agents that are named. */
 const NAMED = 20
+/** Maximum number of calls that are examined. */
+const EXAMINED_CALLS = 10_000
 /** Maximum number of sessions that are looked up in Temporal. */
 const UNFINISHED = 50
 
@@ -119,6 +132,7 @@ export function storeHealth(
     storage: () => storageFacts(reads, schema),
     agents: () => agentActivity(reads, schema),
     failing: () => failingSteps(reads, schema),
+    unverified: () => unverifiedCalls(reads, schema),
     gates: async () => (await shutGates(reads, schema)).filter(({ forMs }) => forMs > 0).sort((one, other) => other.forMs - one.forMs),
     needs: async () => (await readOverview(reads, schema, { limit: 1 })).needs,
     unfinished: async () => (await readUnfinished(reads, schema, { limit: UNFINISHED })).sessionIds,
@@ -208,6 +222,31 @@ async function agentActivity(database: Queryable, schema: PostgresSchema): Promi
     answeredAt: numberIn(row, 'answered_at'),
     active: Number(row.active),
   }))
+}
+
+/** Whether a tool has a `verify` is recorded where its call was resolved. */
+async function unverifiedCalls(database: Queryable, schema: PostgresSchema): Promise<UnverifiedCalls[]> {
+  const rows = await database.query(
+    `select newest.tool, newest.agent, newest.call_index, ${ms('issued_at')}, resolved.json
+     from (
+       select distinct on (tool, agent) * from (
+         select tool, agent, session_id, run, turn, call_index, issued_seq, issued_at, effect from ${schema.table('tool_calls')}
+         where issued_at > now() - interval '7 days' order by issued_at desc limit ${EXAMINED_CALLS}
+       ) recent
+       where effect = 'external' and issued_seq is not null order by tool, agent, issued_at desc limit ${NAMED}
+     ) newest cross join lateral (
+       select json from ${schema.table('events')}
+       where session_id = newest.session_id and seq < newest.issued_seq and type = 'model_completed' and run = newest.run and turn = newest.turn
+       order by seq desc limit 1
+     ) resolved`,
+  )
+  return rows.flatMap((row) => {
+    const { calls } = JSON.parse(textIn(row, 'json')) as { calls?: Pick<Resolution, 'verify' | 'client'>[] }
+    const call = calls?.[Number(row.call_index)]
+    // Only its client knows what became of a client tool's call.
+    if (!call || call.verify || call.client) return []
+    return [{ tool: textIn(row, 'tool'), agent: textIn(row, 'agent'), at: Number(row.issued_at) }]
+  })
 }
 
 async function failingSteps(database: Queryable, schema: PostgresSchema): Promise<FailingStep[]> {

@@ -106,7 +106,7 @@ async function request(
     // The tool's timeout, or an interrupt.
     signal.throwIfAborted()
     if (isAsking(error)) throw error
-    const told = toolErrorOf(rules.name, error)
+    const told = toolErrorOf(rules.name, error, given.tool.outputSchema !== undefined)
     if (told.code === 'mcp_refused') onRefused()
     throw told
   }

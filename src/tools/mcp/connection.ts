@@ -8,6 +8,7 @@ import type { UserReplies } from '../../session/question-facts.ts'
 import type { McpIdentity } from './auth.ts'
 import type { ListedTool } from './effects.ts'
 import { AnswerTooLarge, unavailable } from './errors.ts'
+import { withLimit } from './http.ts'
 import type { McpRules } from './options.ts'
 import { endWithProcess, killProcess, openTransport } from './transport.ts'
 import { loadSdk } from './sdk.ts'
@@ -52,8 +53,8 @@ export interface McpConnection {
 interface OpenConnection {
   client: Client
   transport: Transport & { pid?: number | null; sessionId?: string | undefined }
-  /** Why the transport has failed, if it said so. */
-  failure?: Error
+  /** Whether an answer over stdio was larger than allowed. */
+  isTooLarge: boolean
   /** Whether announcements of changes arrive. */
   isTold: boolean
 }
@@ -95,12 +96,14 @@ export function mcpConnection(
         inputRequired: { autoFulfill: false },
       },
     )
-    const opened: OpenConnection = { client, transport, isTold: false }
+    const opened: OpenConnection = { client, transport, isTooLarge: false, isTold: false }
     let forgetProcess = (): void => undefined
     if (onChange) client.setNotificationHandler('notifications/tools/list_changed', onChange)
     client.onerror = (error) => {
-      opened.failure = error
-      if (isTooLarge(opened)) leave(opened)
+      if (saysTooLarge(error)) {
+        opened.isTooLarge = true
+        leave(opened)
+      }
       log.debug({ server: rules.name, err: error }, 'an error of the connection to an MCP server')
     }
     client.onclose = () => {
@@ -191,13 +194,18 @@ export function mcpConnection(
     signInUrl: () => identity.redirect?.url,
     async list(log) {
       const signal = AbortSignal.timeout(rules.listMs)
-      try {
-        return await use(log, signal, async ({ client, isTold }) => {
-          const { tools } = await unlessAborted(
-            signal,
-            client.listTools(undefined, { signal, timeout: rules.listMs, cacheMode: 'refresh' }),
+      const once = (): Promise<ServerListing> =>
+        use(log, signal, async ({ client, isTold }) => {
+          const { tools } = await withLimit(signal, (limited) =>
+            unlessAborted(limited, client.listTools(undefined, { signal: limited, timeout: rules.listMs, cacheMode: 'refresh' })),
           )
           return { tools, about: aboutServer(client), announces: isTold }
+        })
+      try {
+        // A call of another session may have been the end of the server.
+        return await once().catch((error: unknown) => {
+          if (!wasCutOff(error)) throw error
+          return once()
         })
       } catch (error) {
         prior = undefined
@@ -211,14 +219,14 @@ export function mcpConnection(
       const once = (): ReturnType<McpConnection['call']> =>
         use(log, signal, async (opened) => {
           try {
-            return await callOf(opened.client, request)
+            return await withLimit(signal, (limited) => callOf(opened.client, { ...request, signal: limited }))
           } catch (error) {
             if (wasNotAccepted(error, opened)) {
               lost = error
               forget(opened)
               await end(opened)
             }
-            throw isTooLarge(opened) ? new AnswerTooLarge(rules.maxBytes) : error
+            throw opened.isTooLarge ? new AnswerTooLarge(rules.maxBytes) : error
           }
         })
       try {
@@ -267,9 +275,14 @@ function wasNotAccepted(error: unknown, { transport }: OpenConnection): boolean 
   return code === 'NOT_CONNECTED' || (status === 404 && transport.sessionId !== undefined)
 }
 
-/** The stdio transport reports an answer that is too large only in words. */
-function isTooLarge({ failure }: OpenConnection): boolean {
-  return /exceeded maximum size/.test(failure?.message ?? '')
+/** Whether the connection ended before the answer. */
+function wasCutOff(error: unknown): boolean {
+  return (error as { code?: unknown } | undefined)?.code === 'CONNECTION_CLOSED'
+}
+
+/** The stdio transport reports an answer that is too large only in words. Other errors quote the server, so only the beginning counts. */
+function saysTooLarge({ message }: Error): boolean {
+  return message.startsWith('ReadBuffer exceeded maximum size')
 }
 
 /** Ends the connection, and kills a server that does not end by itself. */

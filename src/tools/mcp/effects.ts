@@ -10,6 +10,8 @@ export interface ListedTool {
   title?: string | undefined
   description?: string | undefined
   inputSchema: unknown
+  /** Some servers refuse a call of such a tool after it has run, because its result does not match. */
+  outputSchema?: unknown
   annotations?: { title?: string | undefined; readOnlyHint?: boolean | undefined; idempotentHint?: boolean | undefined } | undefined
 }
 

@@ -7,7 +7,8 @@ import { isObject } from '../../session/json.ts'
 const MAX_TEXT = 2_000
 
 /** JSON-RPC errors of a server that refuses a request before it begins: unknown method, invalid parameters, headers that do not match. */
-const REFUSED_CODES = [-32_601, -32_602, -32_020]
+const INVALID_PARAMS = -32_602
+const REFUSED_CODES = [-32_601, INVALID_PARAMS, -32_020]
 /** HTTP statuses with which a server, or a proxy before it, does not accept a request. */
 const REFUSED_STATUSES = [401, 403, 404, 405, 413, 415, 429]
 /** Errors of connections that were never made. */
@@ -22,6 +23,9 @@ const NOT_CONNECTED = [
   'EACCES',
   'NOT_CONNECTED',
 ]
+
+/** Where a connection that was made fails. A network that breaks during a call reports some of the same codes. */
+const IN_USE: readonly unknown[] = ['read', 'write']
 
 /** The server does not process the request: the client lacks a capability, or the user must first open a URL (older protocols). */
 const ASKS_FIRST: readonly unknown[] = [-32_021, -32_042]
@@ -52,16 +56,21 @@ export function unavailable(server: string, cause: unknown): ToolError {
   return new ToolError(message, { code: 'mcp_unavailable', happened: false, cause })
 }
 
-/** The error of a tool for a failed request. */
-export function toolErrorOf(server: string, error: unknown): ToolError {
+/**
+ * The error of a tool for a failed request. `hasOutput`: the tool declares what it returns. Servers with an SDK of 2025 answer "invalid
+ * parameters" also when the tool has run and its result does not match.
+ */
+export function toolErrorOf(server: string, error: unknown, hasOutput: boolean): ToolError {
   if (error instanceof ToolError) return error
-  const { code, status } = factsOf(error)
+  const { code, status, syscall } = factsOf(error)
   const it = `The MCP server "${server}"`
+  if (code === INVALID_PARAMS && hasOutput)
+    return new ToolError(`${it} failed: ${messageOf(error)}`, { code: 'mcp_call_failed', retryable: false, cause: error })
   if (isRefusal(error, code, status)) {
     const message = `${it} did not accept the call: ${messageOf(error)}`
     return new ToolError(message, { code: 'mcp_refused', retryable: status === 429, happened: false, cause: error })
   }
-  if (typeof code === 'string' && NOT_CONNECTED.includes(code)) return unavailable(server, error)
+  if (typeof code === 'string' && NOT_CONNECTED.includes(code) && !IN_USE.includes(syscall)) return unavailable(server, error)
   if (error instanceof AnswerTooLarge)
     return new ToolError(`${it} sent too much. ${error.message}`, { code: 'mcp_result_too_large', retryable: false, cause: error })
   if (ASKS_FOR_INPUT.includes(code)) {
@@ -79,12 +88,12 @@ function isRefusal(error: unknown, code: unknown, status: number | undefined): b
   return (typeof code === 'number' && REFUSED_CODES.includes(code)) || (status !== undefined && REFUSED_STATUSES.includes(status))
 }
 
-/** The code of the error or of its innermost cause, and its HTTP status. */
-function factsOf(error: unknown): { code?: unknown; status?: number } {
-  const { code, status } = (isObject(error) || error instanceof Error ? error : {}) as Record<string, unknown>
+/** The code of the error or of its innermost cause, its HTTP status, and the system call that failed. */
+function factsOf(error: unknown): { code?: unknown; status?: number; syscall?: unknown } {
+  const { code, status, syscall } = (isObject(error) || error instanceof Error ? error : {}) as Record<string, unknown>
   const cause = causeOf(error)
   if (cause !== undefined && (code === undefined || code === 'ERA_NEGOTIATION_FAILED')) return factsOf(cause)
-  return { code, ...(typeof status === 'number' && { status }) }
+  return { code, syscall, ...(typeof status === 'number' && { status }) }
 }
 
 /** The SDK has causes among its data. */

@@ -1,4 +1,5 @@
 // Requests to an MCP server over HTTP: credentials go only to its own origin, and answers have a limit.
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { McpIdentity } from './auth.ts'
 import { AnswerTooLarge, RedirectRefused } from './errors.ts'
 import type { McpTransport } from './options.ts'
@@ -21,6 +22,7 @@ export function guardedFetch(
 ): (to: string | URL, init?: RequestInit) => Promise<Response> {
   const { origin } = new URL(url)
   return async (to, init = {}) => {
+    const request = requests.getStore()
     let target = new URL(to)
     for (let redirects = 0; ; redirects++) {
       const all = new Headers(init.headers)
@@ -30,7 +32,7 @@ export function guardedFetch(
       }
       const response = await fetch(target, { ...init, headers: all, redirect: 'manual' })
       const location = REDIRECTS.includes(response.status) ? response.headers.get('location') : null
-      if (location === null) return init.method === 'POST' ? limited(response, maxBytes) : response
+      if (location === null) return limited(response, maxBytes, request)
       await response.body?.cancel()
       target = nextTarget(target, location, { status: response.status, method: init.method ?? 'GET', redirects })
     }
@@ -53,19 +55,46 @@ function nextTarget(
   return target
 }
 
-/** The response, whose body fails beyond the limit. */
-function limited(response: Response, maxBytes: number): Response {
+/** Of the request whose answer is read. */
+const requests = new AsyncLocalStorage<AbortController>()
+
+/**
+ * Makes a request, which fails as soon as its answer is too large. The SDK reports a broken stream only as one that has ended, and asks the
+ * server to send it again if it can. @throws AnswerTooLarge, or what `work` throws.
+ */
+export async function withLimit<T>(signal: AbortSignal, work: (limited: AbortSignal) => Promise<T>): Promise<T> {
+  const tooLarge = new AbortController()
+  try {
+    return await requests.run(tooLarge, () => work(AbortSignal.any([signal, tooLarge.signal])))
+  } catch (error) {
+    throw tooLarge.signal.aborted ? tooLarge.signal.reason : error
+  }
+}
+
+/** The response, whose body fails beyond the limit. A stream may go on for ever, so the limit is that of each of its events. */
+function limited(response: Response, maxBytes: number, request: AbortController | undefined): Response {
   if (!response.body) return response
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
   let bytes = 0
   const counted = response.body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, controller) {
-        bytes += chunk.byteLength
-        if (bytes > maxBytes) controller.error(new AnswerTooLarge(maxBytes))
-        else controller.enqueue(chunk)
+        const begins = isStream ? beginOfLastEvent(chunk) : 0
+        bytes = begins > 0 ? chunk.byteLength - begins : bytes + chunk.byteLength
+        if (bytes <= maxBytes) return controller.enqueue(chunk)
+        const error = new AnswerTooLarge(maxBytes)
+        request?.abort(error)
+        controller.error(error)
       },
     }),
   )
   const { status, statusText, headers } = response
   return new Response(counted, { status, statusText, headers })
+}
+
+/** Where the last event of the chunk begins: after an empty line. 0 if no line is empty. */
+function beginOfLastEvent(chunk: Uint8Array): number {
+  const buffer = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+  const after = (empty: string): number => (buffer.includes(empty) ? buffer.lastIndexOf(empty) + empty.length : 0)
+  return Math.max(after('\n\n'), after('\r\n\r\n'))
 }

@@ -82,8 +82,8 @@ function unmatchedRules({ effects, key, verify, errors }: McpRules, wanted: read
 }
 
 function reused(made: Map<string, MadeTool>, listed: ListedTool, make: () => Tool): Tool {
-  const { name, title, description, inputSchema, annotations } = listed
-  const json = JSON.stringify([title, description, inputSchema, annotations])
+  const { name, title, description, inputSchema, outputSchema, annotations } = listed
+  const json = JSON.stringify([title, description, inputSchema, annotations, outputSchema !== undefined])
   const before = made.get(name)
   if (before?.json === json) return before.tool
   const tool = make()

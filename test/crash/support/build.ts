@@ -14,7 +14,17 @@ const BESIDE = {
   ai: 'test/ai-sdk-7/node_modules',
   '@ai-sdk': 'test/ai-sdk-7/node_modules',
 }
-const SCRIPTS = ['agents', 'held-start', 'mcp-agents', 'mcp-server', 'payers', 'run-worker', 'supervise'] as const
+const SCRIPTS = [
+  'agents',
+  'faulty-mcp-agents',
+  'faulty-mcp-server',
+  'held-start',
+  'mcp-agents',
+  'mcp-server',
+  'payers',
+  'run-worker',
+  'supervise',
+] as const
 
 /** Compiled modules, by the names of their files. */
 export interface Compiled<Name extends string = string> {

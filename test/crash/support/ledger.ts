@@ -4,8 +4,11 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { FOUND_WITHIN_MS } from '../../support/until.ts'
 
-/** A place in a body, which reports to the ledger when it gets there. */
-export type Stage = 'loading' | 'model' | 'checked' | 'entered' | 'applied' | 'left' | 'verify' | 'verified_too_early'
+/**
+ * A place in a body, which reports to the ledger when it gets there. `late`: it stays there until its outcome is asked for, or its key comes
+ * again, from whichever process.
+ */
+export type Stage = 'loading' | 'model' | 'checked' | 'entered' | 'late' | 'applied' | 'left' | 'verify' | 'verified_too_early'
 
 /** What reached a stage. */
 export interface Mark {
@@ -56,6 +59,7 @@ interface PendingHold {
 export async function startLedger(): Promise<Ledger> {
   const marks: Mark[] = []
   const waiting = new Set<PendingHold>()
+  const late = new Map<string, () => void>()
   const server = createServer((request, response) => {
     void text(request).then((body) => {
       const mark: Mark = { ...(JSON.parse(body) as Mark), at: Date.now() }
@@ -67,7 +71,9 @@ export async function startLedger(): Promise<Ledger> {
         waiting.delete(one)
         one.take({ ...mark, release: answer })
       }
+      if (mark.stage === 'late') return void late.set(mark.key, answer)
       if (!holder) answer()
+      late.get(mark.key)?.()
     })
   })
   // A process whose event loop is blocked does not notice that an idle connection was closed.

@@ -51,7 +51,9 @@ export interface Rig {
   /** Starts a run of `plan` in a session of its own. Default agent: `planned`. */
   start(plan: Plan, agent?: 'planned' | 'guarded'): Promise<RunHandle>
   /** `fixture`: the worker's module; default `agents`. */
-  supervise(options?: Partial<SuperviseOptions> & { fixture?: 'agents' | 'held-start' | 'mcp-agents' }): Promise<Supervised>
+  supervise(
+    options?: Partial<SuperviseOptions> & { fixture?: 'agents' | 'faulty-mcp-agents' | 'held-start' | 'mcp-agents' },
+  ): Promise<Supervised>
   /**
    * Runs a fixture script that serves, and waits for a line that begins with `until`; default: `ready`. `leads`: it leads a process group
    * of its own, as a command in a terminal does.

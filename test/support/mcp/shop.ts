@@ -12,6 +12,8 @@ export interface ShopWorld {
   refunds: Map<string, { id: string; cents: number }>
   /** Tools that the server lists besides its own. */
   extra: string[]
+  /** Whether a note needs an author. */
+  hasAuthors?: boolean
   /** Called when a call of `wait` is cancelled. */
   onCancel?(): void
 }
@@ -47,7 +49,7 @@ export function shopServer(world: ShopWorld): McpServer {
     'note_order',
     {
       description: 'Notes.',
-      inputSchema: z.object({ orderId, note: z.string() }),
+      inputSchema: z.object({ orderId, note: z.string(), ...(world.hasAuthors && { author: z.string() }) }),
       annotations: { readOnlyHint: false, idempotentHint: true },
     },
     (args, ctx) => {

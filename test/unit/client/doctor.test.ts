@@ -4,6 +4,7 @@ import {
   judgeAgents,
   judgeBacklog,
   judgeClocks,
+  judgeEffects,
   judgePostgres,
   judgeSchema,
   judgeSessions,
@@ -148,6 +149,8 @@ describe('the doctor', () => {
       /2 orchestrator.*2 builds/,
     ],
     ['a foreign poller', judgeWorkers(polledBy([ALICE], [ALICE, { ...ALICE, identity: '7@host' }]), NOW), 'warn', /and 7@host.*of its own/],
+    ['no unverified tool', judgeEffects([]), 'ok', /every external tool .* has a verify/],
+    ['an unverified tool', judgeEffects([{ tool: 'pay', agent: 'clerk', at: NOW }]), 'ok', /external, without verify: pay \(clerk\)/],
     ['no gate', judgeGates([]), 'ok', /no provider limits the rate/],
     ['a gate that opens soon', judgeGates([{ ...GATE, forMs: 2_000 }]), 'ok', /calls to anthropic 1f2e wait for another 2 s/],
     [

@@ -112,14 +112,20 @@ describe('results of MCP tools', () => {
 })
 
 describe('failed requests to MCP servers', () => {
-  const told = (error: unknown) => {
-    const { code, retryable, happened, message } = toolErrorOf('shop', error)
+  const told = (error: unknown, { hasOutput = false } = {}) => {
+    const { code, retryable, happened, message } = toolErrorOf('shop', error, hasOutput)
     return { code, retryable, happened, message }
   }
   const coded = (code: number | string, more: object = {}) => Object.assign(new Error('why'), { code, ...more })
 
   it.each([-32_601, -32_602, -32_020])('JSON-RPC error %i means that nothing has begun, and another attempt would fail like it', (code) => {
     expect(told(coded(code))).toMatchObject({ code: 'mcp_refused', retryable: false, happened: false })
+  })
+
+  it('"invalid parameters" leaves open whether a tool with an output schema has run: its result may be what does not match', () => {
+    const invalid = coded(-32_602)
+    expect(told(invalid, { hasOutput: true })).toMatchObject({ code: 'mcp_call_failed', retryable: false, happened: undefined })
+    expect(told(coded(-32_601), { hasOutput: true })).toMatchObject({ code: 'mcp_refused', happened: false })
   })
 
   it.each([401, 403, 404, 405, 413, 415, 429])('HTTP status %i means that nothing has begun', (status) => {
@@ -142,6 +148,7 @@ describe('failed requests to MCP servers', () => {
     ['a connection that ended', coded('CONNECTION_CLOSED')],
     ['a stream that ended', coded(STREAM_ENDED)],
     ['a reset connection', new TypeError('fetch failed', { cause: coded('ECONNRESET') })],
+    ['a network that breaks during the call', new TypeError('fetch failed', { cause: coded('EHOSTUNREACH', { syscall: 'read' }) })],
     ['a thrown text', 'why'],
   ])('%s leaves open whether the call happened, and pawl retries what it may repeat', (_, error) => {
     expect(told(error)).toMatchObject({
@@ -208,5 +215,5 @@ describe('options of mcp()', () => {
 
 it('an error that a tool threw is kept', () => {
   const error = new ToolError('no', { code: 'own' })
-  expect(toolErrorOf('shop', error)).toBe(error)
+  expect(toolErrorOf('shop', error, false)).toBe(error)
 })
