@@ -17,7 +17,12 @@ export class AsksUser extends Error {
 
 /** Whether it is an `AsksUser`, even one from another copy of pawl in the same process. */
 export function isAsking(error: unknown): error is AsksUser {
-  return error instanceof Error && error.name === 'AsksUser' && 'questions' in error
+  try {
+    return error instanceof Error && error.name === 'AsksUser' && 'questions' in error
+  } catch {
+    // What users throw may refuse to be looked at.
+    return false
+  }
 }
 
 const REPLIES = Symbol.for('pawl.replies')

@@ -34,7 +34,14 @@ export function copyOf<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(copyOf) as T
   if (!isPlain(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, copyOf(part as unknown)])) as T
+  const copy: Record<string, unknown> = {}
+  for (const name of Object.keys(value)) {
+    const part = copyOf((value as Record<string, unknown>)[name])
+    // An assignment would set the prototype.
+    if (name === '__proto__') Object.defineProperty(copy, name, { value: part, enumerable: true, configurable: true, writable: true })
+    else copy[name] = part
+  }
+  return copy as T
 }
 
 /** Whether the object was made by a literal or by `JSON.parse`, in any realm: a workflow has an `Object` of its own. */

@@ -48,7 +48,9 @@ it(`calls of published MCP servers end as they would without kills, wherever the
     log: () => undefined,
     ...size({ only: someBoundaries(seed, KINDS) }, {}),
   })
-  expect(result.ok, result.table).toBe(true)
+  // A repeated `create_entities` answers that it has created nothing, and a verified call has the result of its `verify`.
+  const differences = result.boundaries.flatMap((one) => one.differences.filter(({ where }) => where !== 'transcript'))
+  expect({ differences, problems: result.problems }, result.table).toEqual({ differences: [], problems: [] })
   expect(result.baseline.world).toEqual([
     ['memory.jsonl', JSON.stringify({ type: 'entity', name: 'Ann', entityType: 'person', observations: ['wrote'] })],
     ['sent.txt', 'Dear Ann'],

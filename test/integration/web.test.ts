@@ -559,6 +559,17 @@ describe('a session that is started with a priority', () => {
     expect(await root.post('/v1/sessions', impossible)).toMatchObject({ status: 400, body: { code: 'invalid_input' } })
   })
 
+  it('the id of a file at the provider is refused to a tenant’s callers, who could name another tenant’s file', async () => {
+    const content = [
+      { type: 'text', text: 'What does it say?' },
+      { type: 'document', source: { type: 'file', file_id: 'file_011CNha8iCJcU1wXNR6q4V8w' } },
+    ]
+    const refused = { status: 403, body: { code: 'forbidden', detail: expect.stringContaining('the id of a file at the provider') } }
+    expect(await acme.post('/v1/sessions', { agent: 'desk', content })).toMatchObject(refused)
+    expect((await acme.post('/v1/sessions/acme:files/messages', { agent: 'desk', content })).status).toBe(403)
+    expect(await root.post('/v1/sessions', { agent: 'desk', content })).toMatchObject({ status: 201 })
+  })
+
   it('a heartbeat timeout is refused to callers who may only send, and if it is impossible', async () => {
     ACCESSES.customer = { identity: 'customer', scopes: ['read', 'send'], tenant: 'acme' }
     const slow = { agent: 'desk', content: 'hello', heartbeatTimeout: '1m' }

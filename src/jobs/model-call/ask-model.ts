@@ -9,7 +9,7 @@ import { defined } from '../../session/defined.ts'
 import { isEmptyDelta, type ModelDelta, soundDelta } from '../../session/watching/deltas.ts'
 import type { Cost } from '../../session/spending/spend.ts'
 import type { FailedAttempt } from '../../session/call-facts.ts'
-import { copyOf, type JsonObject } from '../../session/json.ts'
+import { copyOf } from '../../session/json.ts'
 import { ownContext } from '../agent-context.ts'
 import { failedAttempt } from '../attempt.ts'
 import { checkResponse, modelName } from './check-response.ts'
@@ -107,7 +107,8 @@ export async function askModel(
       onDelta?.(sound)
     }
     const generate = (): Promise<ModelResponse> =>
-      model.generate(ownRequest(call?.request ?? readable), { signal, attempt: attempt.number, onDelta: heard })
+      // The request is copied, because its messages are part of the session's cached past and adapters edit their request in place.
+      model.generate(copyOf(call?.request ?? readable), { signal, attempt: attempt.number, onDelta: heard })
     response = await watch.time(() => unlessAborted(signal, generate()))
     if (wasShut) gates.accepted(gate)
     const { notes, content, ...answered } = checkResponse(response, model)
@@ -126,19 +127,6 @@ export async function askModel(
 function requestFor(model: Model, reader: string, { providerTools = [], ...request }: ModelRequest): ModelRequest {
   const own = toolsRunBy(model, providerTools)
   return { ...request, messages: readableBy(reader, request.messages), ...(own.length > 0 && { providerTools: own }) }
-}
-
-/** The schemas that models get, by those of the tools: to copy a thousand of them for each call would take milliseconds. */
-const schemas = new WeakMap<JsonObject, JsonObject>()
-
-/** The request for one model, which may edit it in place: its messages are part of the session's cached past. */
-function ownRequest({ tools, ...request }: ModelRequest): ModelRequest {
-  const ownSchema = (schema: JsonObject): JsonObject => {
-    const own = schemas.get(schema) ?? copyOf(schema)
-    schemas.set(schema, own)
-    return own
-  }
-  return { ...copyOf(request), tools: tools.map((tool) => ({ ...tool, input_schema: ownSchema(tool.input_schema) })) }
 }
 
 const NO_DELTA =

@@ -5,6 +5,7 @@ import type { Pawl } from '../../client/pawl.ts'
 import { ResultTimeoutError, SessionNotFoundError, SessionUnavailableError } from '../../client/errors.ts'
 import { uuidOf } from '../../client/session/session-id.ts'
 import { checkContent, checkOpening } from '../../client/session/large-content.ts'
+import type { DocumentBlock } from '../../session/content.ts'
 import type { SendOptions, SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
@@ -32,12 +33,21 @@ type OpenBody = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefi
 function requireSendable(
   { access, agents }: RouteCall<unknown, unknown, unknown>,
   id: string,
-  { agent, priority, heartbeatTimeout }: OpenBody,
+  { agent, priority, heartbeatTimeout, content }: OpenBody,
 ): void {
   requireOwnId(access, id)
   // Only `operate` may set these: otherwise, a tenant's user could put their own sessions ahead of others.
   if (priority !== undefined || heartbeatTimeout !== undefined) requireScope(access, 'operate')
   if (agent !== undefined && agents && !agents.includes(agent)) throw unknownAgent(agent, agents)
+  // All tenants share the provider's account, where an id names a file of any of them.
+  if (access.tenant !== undefined && namesFile(content)) {
+    const detail = 'a caller of one tenant cannot send the id of a file at the provider: send its data, or let your backend send the id'
+    throw new ServiceError('forbidden', 403, `body.content: ${detail}.`, { parts: [{ at: 'body.content', detail }] })
+  }
+}
+
+function namesFile(content: unknown): boolean {
+  return Array.isArray(content) && content.some((block) => (block as Partial<DocumentBlock> | null)?.source?.type === 'file')
 }
 
 /**
