@@ -4,6 +4,9 @@ import type { FileUIPart, UIMessage } from 'ai'
 import { PawlChatTransport } from 'pawl/ui'
 import { StrictMode, useEffect, useRef, useState } from 'react'
 import { createRoot } from 'react-dom/client'
+import { Question, type Reply, type ToolQuestion } from './question.tsx'
+
+type ChatMessage = UIMessage<unknown, { question: ToolQuestion }>
 
 const query = new URLSearchParams(location.search)
 // With version 6 of the AI SDK: `?show=steps`.
@@ -31,7 +34,24 @@ function FilePart({ part: { mediaType, filename, url } }: { part: FileUIPart }) 
   )
 }
 
-function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
+/** Whether the call that asks still waits for the answer. */
+function isOpen({ toolCallId, answered }: ToolQuestion, parts: ChatMessage['parts']): boolean {
+  return !answered && parts.some((part) => 'toolCallId' in part && part.toolCallId === toolCallId && !part.state.startsWith('output'))
+}
+
+/** Answers a question. The page follows the session, so it shows what happens then. */
+async function reply(session: string, { callId, digest }: ToolQuestion, result: Reply): Promise<void> {
+  const response = await fetch(`/api/pawl/v1/sessions/${encodeURIComponent(session)}/calls/${encodeURIComponent(callId)}/answer`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ result, digest }),
+  })
+  if (response.ok) return
+  const { userMessage = response.statusText } = await response.json().catch(() => ({}))
+  throw new Error(userMessage)
+}
+
+function Conversation({ id, loaded }: { id: string; loaded: ChatMessage[] }) {
   const [text, setText] = useState('')
   const input = useRef<HTMLInputElement>(null)
   const { messages, setMessages, sendMessage, stop, regenerate, resumeStream, status, error, addToolApprovalResponse } = useChat({
@@ -43,7 +63,12 @@ function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
   // What is said and decided in other pages appears here, too.
   useEffect(() => transport.follow(id, { setMessages, resumeStream }), [id, setMessages, resumeStream])
   const isBusy = status === 'streaming' || status === 'submitted'
-  const waits = messages.some(({ parts }) => parts.some((part) => 'toolCallId' in part && part.state === 'approval-requested'))
+  const waits = messages.some(({ parts }) =>
+    parts.some((part) => {
+      if (part.type === 'data-question') return isOpen(part.data, parts)
+      return 'toolCallId' in part && part.state === 'approval-requested'
+    }),
+  )
 
   /** Sends each decision at once, because another page may make the next one. */
   async function decide(approval: string, approved: boolean): Promise<void> {
@@ -66,11 +91,17 @@ function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
           {message.parts.map((part, n) => {
             if (part.type === 'text') return <p key={n}>{part.text}</p>
             if (part.type === 'file') return <FilePart key={n} part={part} />
+            if (part.type === 'data-question') {
+              const { data, id: key } = part
+              const open = isOpen(data, message.parts)
+              return <Question key={key} question={data} isOpen={open} reply={(given) => reply(id, data, given)} />
+            }
             if (!('toolCallId' in part)) return null
             const name = part.type.replace(/^tool-/, '')
             return (
               <div key={n} className="call">
                 {name}: {part.state}
+                {part.state === 'approval-requested' && <pre>{JSON.stringify(part.input, null, 2)}</pre>}
                 {part.state === 'approval-requested' &&
                   [true, false].map((approved) => (
                     <button type="button" key={`${approved}`} onClick={() => void decide(part.approval.id, approved)}>
@@ -107,7 +138,7 @@ function Conversation({ id, loaded }: { id: string; loaded: UIMessage[] }) {
 const id = query.get('session') ?? crypto.randomUUID()
 query.set('session', id)
 history.replaceState(null, '', `?${query}`)
-const loaded = await transport.messages(id)
+const loaded = await transport.messages<ChatMessage>(id)
 createRoot(document.getElementById('root') as HTMLElement).render(
   <StrictMode>
     <Conversation id={id} loaded={loaded} />

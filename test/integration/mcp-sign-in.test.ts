@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { auth as authorize, type OAuthClientProvider } from '@modelcontextprotocol/client'
+import { auth as authorize } from '@modelcontextprotocol/client'
 import { type Agent, defineAgent, type Json } from 'pawl'
 import type { SessionHandle } from 'pawl/client'
 import { scripted } from 'pawl/testing'
@@ -13,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { digestOf, pendingOf } from '../support/approvals.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf, ofType } from '../support/events.ts'
-import { type ProtectedServer, startProtected } from '../support/mcp/authorization.ts'
+import { type ProtectedServer, startProtected, type UserStore, userStore } from '../support/mcp/authorization.ts'
 import { answersIn, resultsIn } from '../support/scenes.ts'
 import { until } from '../support/until.ts'
 
@@ -26,36 +26,9 @@ const tokens = new Map<string, string>()
 /** What `auth` was called with. */
 const asked: { user: string; refused: boolean }[] = []
 
-/** What the MCP SDK keeps for one user, as an application would store it. */
-function storeOf(user: string): OAuthClientProvider & { redirectedTo: string[] } {
-  let client: unknown
-  let verifier = ''
-  let saved: unknown
-  let discovered: unknown
-  const redirectedTo: string[] = []
-  return {
-    redirectedTo,
-    redirectUrl: 'http://127.0.0.1:9/callback',
-    clientMetadata: { client_name: 'clerk', redirect_uris: ['http://127.0.0.1:9/callback'], token_endpoint_auth_method: 'none' },
-    state: () => `state-of-${user}`,
-    clientInformation: () => client as never,
-    saveClientInformation: (information) => void (client = information),
-    tokens: () => saved as never,
-    saveTokens: (given) => {
-      saved = given
-      tokens.set(user, given.access_token)
-    },
-    redirectToAuthorization: (url) => void redirectedTo.push(String(url)),
-    saveCodeVerifier: (code) => void (verifier = code),
-    codeVerifier: () => verifier,
-    saveDiscoveryState: (state) => void (discovered = state),
-    discoveryState: () => discovered as never,
-  }
-}
-
-const stores = new Map<string, ReturnType<typeof storeOf>>()
-function storeFor(user: string): ReturnType<typeof storeOf> {
-  const store = stores.get(user) ?? storeOf(user)
+const stores = new Map<string, UserStore>()
+function storeFor(user: string): UserStore {
+  const store = stores.get(user) ?? userStore(user, 'http://127.0.0.1:9/callback', (token) => void tokens.set(user, token))
   stores.set(user, store)
   return store
 }

@@ -9,6 +9,7 @@ import { chatServer } from '../../../examples/ui/server.ts'
 import { AI_SDK_7 } from '../../ai-sdk-7/paths.ts'
 import { startBrowser } from './browser.ts'
 import { compile } from './build.ts'
+import type { Ledger } from './ledger.ts'
 import { startRig } from './rig.ts'
 
 /** A message as a page shows it. */
@@ -22,6 +23,7 @@ export interface PageMessage {
 export interface ChatPages {
   pawl: Pawl
   supervisor: Supervisor
+  ledger: Ledger
   /** Where the page and the web handler are. */
   origin: string
   /** Opens the page of a session. `query`: further members of its address; `script`: runs in the page each time before it is loaded. */
@@ -31,18 +33,25 @@ export interface ChatPages {
   close(): Promise<void>
 }
 
-/** Starts them. `alias`: packages that the page is built with in place of others. Default: those of version 7 of the AI SDK. */
-export async function startChatPages({ alias = AI_SDK_7 }: { alias?: Record<string, string> } = {}): Promise<ChatPages> {
+interface ChatPagesOptions {
+  /** Packages that the page is built with in place of others. Default: those of version 7 of the AI SDK. */
+  alias?: Record<string, string>
+  /** The module of the workers. Default: that of the speaking agent. */
+  fixture?: 'speaking' | 'refunding'
+}
+
+/** Starts them. */
+export async function startChatPages({ alias = AI_SDK_7, fixture = 'speaking' }: ChatPagesOptions = {}): Promise<ChatPages> {
   const ends: (() => Promise<unknown> | void)[] = []
   const close = async (): Promise<void> => {
     for (const end of ends.splice(0).reverse()) await end()
   }
   try {
-    const fixtures = await compile(['test/crash/fixtures/speaking.ts'])
+    const fixtures = await compile([fixture, 'mcp-server'].map((name) => `test/crash/fixtures/${name}.ts`))
     ends.push(() => fixtures.remove())
     const rig = await startRig()
     ends.push(() => rig.close())
-    const { supervisor } = await rig.supervise({ module: fixtures.path('speaking'), processes: 1 })
+    const { supervisor } = await rig.supervise({ module: fixtures.path(fixture), processes: 1 })
     const server = await chatServer(rig.pawl, () => ({ identity: 'tester', scopes: ['read', 'send', 'approve'] }), alias)
     ends.push(() => closed(server))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -52,6 +61,7 @@ export async function startChatPages({ alias = AI_SDK_7 }: { alias?: Record<stri
     return {
       pawl: rig.pawl,
       supervisor,
+      ledger: rig.ledger,
       origin,
       close,
       async load(session, { query = {}, script } = {}) {

@@ -38,7 +38,8 @@ function textIn(content: Content): string {
   return content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('')
 }
 
-function resultsIn(content: Content): string[] {
+/** The results in a message, as text. */
+export function resultsIn(content: Content): string[] {
   if (typeof content === 'string') return []
   return content.flatMap((block) => (block.type === 'tool_result' ? [textIn(block.content)] : []))
 }

@@ -3,6 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type ServerType, serve } from '@hono/node-server'
+import type { OAuthClientProvider } from '@modelcontextprotocol/client'
 import { DemoInMemoryAuthProvider } from '@modelcontextprotocol/sdk/examples/server/demoInMemoryOAuthProvider.js'
 import { mcpAuthRouter } from '@modelcontextprotocol/sdk/server/auth/router.js'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
@@ -32,6 +33,36 @@ class UserProvider extends DemoInMemoryAuthProvider {
     const tokens = await super.exchangeAuthorizationCode(...args)
     this.userOf.set(tokens.access_token, this.#users.get(args[1]) ?? 'nobody')
     return tokens
+  }
+}
+
+/** What the MCP SDK keeps for one user, as an application would store it. */
+export type UserStore = OAuthClientProvider & { redirectedTo: string[] }
+
+/** A user's store. `onToken`: called with each access token. */
+export function userStore(user: string, redirectUrl: string, onToken: (token: string) => void): UserStore {
+  let client: unknown
+  let verifier = ''
+  let saved: unknown
+  let discovered: unknown
+  const redirectedTo: string[] = []
+  return {
+    redirectedTo,
+    redirectUrl,
+    clientMetadata: { client_name: 'clerk', redirect_uris: [redirectUrl], token_endpoint_auth_method: 'none' },
+    state: () => `state-of-${user}`,
+    clientInformation: () => client as never,
+    saveClientInformation: (information) => void (client = information),
+    tokens: () => saved as never,
+    saveTokens(given) {
+      saved = given
+      onToken(given.access_token)
+    },
+    redirectToAuthorization: (url) => void redirectedTo.push(String(url)),
+    saveCodeVerifier: (code) => void (verifier = code),
+    codeVerifier: () => verifier,
+    saveDiscoveryState: (state) => void (discovered = state),
+    discoveryState: () => discovered as never,
   }
 }
 

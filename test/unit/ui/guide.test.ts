@@ -63,14 +63,14 @@ function complaintsAbout(modules: ReadonlyMap<string, string>, packages: Record<
   })
 }
 
-const PAGE = 'examples/ui/page.tsx'
+const PAGE = ['examples/ui/page.tsx', 'examples/ui/question.tsx'].map((path) => join(ROOT, path))
 const modules = new Map(SNIPPETS.map((snippet, n) => [join(ROOT, `examples/ui/snippet-${n}.tsx`), moduleOf(snippet)]))
-modules.set(join(ROOT, PAGE), readFileSync(join(ROOT, PAGE), 'utf8'))
+for (const path of PAGE) modules.set(path, readFileSync(path, 'utf8'))
 
 describe('the guide to chat pages', () => {
   it('the guide to chat pages contains programs', () => {
     expect(SNIPPETS.length).toBeGreaterThan(6)
-    expect(modules.get(join(ROOT, PAGE))).not.toMatch(/\bas UIMessage/)
+    for (const path of PAGE) expect(modules.get(path)).not.toMatch(/\bas UIMessage/)
   })
 
   it.each([
