@@ -212,6 +212,22 @@ export default defineConfig({
       },
     },
     {
+      files: ['console/**/*.{ts,tsx}'],
+      rules: {
+        'no-restricted-imports': [
+          'error',
+          {
+            patterns: [
+              {
+                group: FOLDERS.filter((folder) => !['session', 'ui'].includes(folder)).map((folder) => `**/src/${folder}/**`),
+                message: 'Module boundaries: the console may import session and ui. It knows the rest by the HTTP interface.',
+              },
+            ],
+          },
+        ],
+      },
+    },
+    {
       files: ['examples/**/*.ts'],
       rules: {
         'no-restricted-imports': [

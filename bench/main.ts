@@ -11,13 +11,16 @@ const BENCHMARKS: Record<string, () => Promise<{ run(args: string[]): Promise<vo
   footprint: () => import('./footprint.ts'),
   ageing: () => import('./ageing.ts'),
   files: () => import('./files.ts'),
+  scheduled: () => import('./scheduled.ts'),
   webhooks: () => import('./webhooks.ts'),
   lists: () => import('./lists.ts'),
   mcp: () => import('./mcp.ts'),
   store: () => import('./store.ts'),
+  budgets: () => import('./budgets.ts'),
   flushes: () => import('./flushes.ts'),
   stream: () => import('./stream.ts'),
   actions: () => import('./actions.ts'),
+  agents: () => import('./agents.ts'),
   peers: () => import('./peers.ts'),
 }
 

@@ -21,3 +21,11 @@ export function quantile(values: readonly number[], q: number): number {
   if (below === undefined || above === undefined) throw new RangeError('Nothing was measured.')
   return below + (above - below) * (position - Math.floor(position))
 }
+
+/** The interval that contains the median of the population with a probability of 95 %, whatever the distribution is. */
+export function intervalOfMedian(values: readonly number[]): [low: number, high: number] {
+  const sorted = values.toSorted((a, b) => a - b)
+  const spread = 0.98 * Math.sqrt(sorted.length)
+  const at = (rank: number): number => sorted[Math.min(sorted.length - 1, Math.max(0, Math.round(rank)))] ?? Number.NaN
+  return [at(sorted.length / 2 - spread - 0.5), at(sorted.length / 2 + spread - 0.5)]
+}

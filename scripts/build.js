@@ -18,6 +18,7 @@ import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundleWorkflowCode } from '@temporalio/worker'
+import { buildConsole } from './console.js'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const DIST = join(ROOT, 'dist')
@@ -33,6 +34,7 @@ run(process.execPath, ['scripts/schemas.js'])
 run(join(ROOT, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json', '--outDir', made])
 cpSync(join(ROOT, 'src/store/postgres/migrations'), join(made, 'store/postgres/migrations'), { recursive: true })
 await bundle()
+await buildConsole({ root: ROOT, made, before: join(DIST, 'console') })
 chmodSync(join(made, 'cli/main.js'), 0o755)
 moveIntoPlace(made, DIST)
 

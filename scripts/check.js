@@ -13,7 +13,7 @@ process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
 /** `build` comes first: tests and examples use types of the built package, and `api` and `package-shape` check the built package. */
 const CHECKS = {
   build: ['node scripts/build.js'],
-  types: ['tsc -p tsconfig.json', 'tsc -p test/ai-sdk-7/tsconfig.page.json'],
+  types: ['tsc -p tsconfig.json', 'tsc -p test/ai-sdk-7/tsconfig.page.json', 'tsc -p console/tsconfig.json'],
   lint: ['oxlint -c oxlint.config.js'],
   format: ['biome format'],
   api: ['node scripts/api.js --check'],

@@ -1,4 +1,6 @@
 // `pawl`: what a user declares with.
+export { agentTool } from './agent/agent-tool.ts'
+export type { AgentToolOptions } from './agent/agent-tool.ts'
 export { defineAgent } from './agent/define-agent.ts'
 export type { DefineAgent } from './agent/define-agent.ts'
 export type { Agent, AgentOptions, ContextOf, OutputOf } from './agent/agent.ts'
@@ -13,6 +15,7 @@ export type { DefineHook } from './agent/define-hook.ts'
 export type { Hook, HookContext, HookInputs } from './agent/hook.ts'
 export { defineSlice } from './agent/define-slice.ts'
 export type { Reducers, Slice, SlicesOf } from './agent/slice.ts'
+export { sleepTool } from './agent/sleep-tool.ts'
 export { defineTool } from './agent/define-tool.ts'
 export type { DefineTool } from './agent/define-tool.ts'
 export type {

@@ -24,6 +24,20 @@ const modelOf = (tool) =>
     if (result?.isError) return result.text
     return turn > Number(messages[0].content) ? 'done' : [{ type: 'tool_use', id: `toolu_${turn}`, name: tool, input: { turn } }]
   })
+/** Servers to which every user has a connection of their own. */
+const SERVERS = ['one', 'two', 'three', 'four']
+const ofUser = (name) =>
+  mcp({
+    name,
+    transport: { type: 'http', url: `${url}/${name}` },
+    effects: { '*': 'read' },
+    auth: ({ context }) => `token-of-${context.user}`,
+  })
+const asksAll = scripted(({ messages, turn }) => {
+  const result = lastResult(messages)
+  if (result?.isError) return result.text
+  return turn > 1 ? 'done' : SERVERS.map((name) => ({ type: 'tool_use', id: `toolu_${name}`, name: `${name}__look`, input: { turn } }))
+})
 const agent = (name, tools, tool) => defineAgent({ name, model: modelOf(tool), instructions: '', tools, limits: { maxTurns: 100_000 } })
 
 export default defineWorker({
@@ -32,5 +46,6 @@ export default defineWorker({
     agent('stdio', server(stdio), 'bench__look'),
     agent('http', server({ type: 'http', url: `${url}/mcp` }), 'bench__look'),
     agent('many', server({ type: 'http', url: `${url}/many` }), 'bench__look'),
+    defineAgent({ name: 'users', context: z.object({ user: z.number() }), model: asksAll, instructions: '', tools: SERVERS.map(ofUser) }),
   ],
 })

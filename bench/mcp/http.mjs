@@ -1,4 +1,4 @@
-// The benchmark's servers over Streamable HTTP: /mcp, and /many with more tools. Tells its parent the port.
+// The benchmark's servers over Streamable HTTP: /many has more tools, every other path is a server with few. Tells its parent the port.
 import { serve } from '@hono/node-server'
 import { createMcpHandler } from '@modelcontextprotocol/server'
 import { benchServer } from './server.mjs'

@@ -29,6 +29,8 @@ const TASK_QUEUE = `support-desk-${Date.now().toString(36)}`
 type Endings = (() => Promise<unknown>)[]
 
 const options = readOptions(process.argv.slice(2))
+// It ends the process.
+if (options.console) await import('../console/main.ts')
 const out = options.output === 'json' ? process.stderr : process.stdout
 // Unique, because this Temporal may have run demos before
 const sessionPrefix = `${TASK_QUEUE}-`

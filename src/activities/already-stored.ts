@@ -1,6 +1,7 @@
 // Finds which of an execution's signals and updates have events in the store. A flush of many events is stored in parts, and a part may end
 // anywhere. Requests whose events are stored must not be carried out again.
 import type { EventOf, SessionEvent } from '../session/events.ts'
+import { shortHash } from '../session/digest.ts'
 import { isObject } from '../session/json.ts'
 import { SIGNALS, UPDATES } from '../session/protocol/protocol.ts'
 import { targetIn } from '../session/protocol/requests.ts'
@@ -22,7 +23,7 @@ export interface EventsInStore {
 
 /** A decoded request of a client or operator. */
 export interface Request {
-  kind: 'signal' | 'cancellation' | 'update'
+  kind: 'signal' | 'cancellation' | 'update' | 'due'
   name: string
   details: unknown
   /** The update's id. */
@@ -54,10 +55,14 @@ const MADE_BY: Readonly<Record<string, IsOf>> = {
   [UPDATES.pause]: (event) => event.type === 'session_paused',
   [UPDATES.unpause]: (event) => event.type === 'session_unpaused',
   [UPDATES.raise]: (event) => event.type === 'budget_raised',
+  [UPDATES.unschedule]: (event, { messageId, all }) =>
+    event.type === 'messages_unscheduled' && (all === true || event.messageIds.some((id) => id === messageId)),
 }
 
 const OF_REQUESTS: ReadonlySet<SessionEvent['type']> = new Set([
   'message_received',
+  'message_scheduled',
+  'messages_unscheduled',
   'message_rejected',
   'run_started',
   'run_completed',
@@ -124,7 +129,12 @@ export function alreadyStored(requests: readonly Request[], events: readonly Ses
       const seq = ofUpdate(request, details)
       if (seq !== undefined && (request.name === UPDATES.rollback || request.name === UPDATES.regenerate)) rolledBackAt = seq
       note(place, seq)
-    } else if (request.kind === 'cancellation') note(place, events.find(({ type }) => type === 'session_closed')?.seq)
+    } else if (request.kind === 'due')
+      note(
+        place,
+        take((event) => isDelivery(event) && shortHash(event.messageId) === details.message),
+      )
+    else if (request.kind === 'cancellation') note(place, events.find(({ type }) => type === 'session_closed')?.seq)
     else if (request.name === SIGNALS.close) {
       const seq = take(({ type }) => type === 'session_closed')
       note(place, seq)
@@ -132,8 +142,9 @@ export function alreadyStored(requests: readonly Request[], events: readonly Ses
   }
   for (const [place, { kind, name, details }] of requests.entries()) {
     if (kind !== 'signal' || name !== SIGNALS.interrupt) continue
-    const { reason } = isObject(details) ? (details as Details) : ({} as Details)
-    const seq = take((event) => event.type === 'run_interrupted' && event.reason === reason)
+    const { reason, run } = isObject(details) ? (details as Details) : ({} as Details)
+    const isOfRun = (event: EventOf<'run_interrupted'>): boolean => run === undefined || event.run === run
+    const seq = take((event) => event.type === 'run_interrupted' && event.reason === reason && isOfRun(event))
     // Signals arrive in order, so the signal was not meant for a run that began after a later message.
     const later = requests.findIndex((one, at) => at > place && one.kind === 'signal' && stored.has(at))
     const heardBy = stored.get(later) ?? Number.POSITIVE_INFINITY
@@ -144,9 +155,14 @@ export function alreadyStored(requests: readonly Request[], events: readonly Ses
 
 /** A message whose id the session assigned is recognised by its content. */
 function isMessage(event: SessionEvent, { messageId, content }: Details): boolean {
-  if (event.type !== 'message_received' && event.type !== 'message_rejected') return false
+  if (isDelivery(event)) return false
+  if (event.type !== 'message_received' && event.type !== 'message_scheduled' && event.type !== 'message_rejected') return false
   if (messageId !== undefined) return event.messageId === messageId
-  return event.type === 'message_received' && isSame(event.content, content)
+  return event.type !== 'message_rejected' && isSame(event.content, content)
 }
+
+/** Whether the event delivers a message that had been scheduled. */
+const isDelivery = (event: SessionEvent): event is EventOf<'message_received'> & { dueAt: number } =>
+  event.type === 'message_received' && event.dueAt !== undefined
 
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)

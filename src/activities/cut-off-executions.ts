@@ -5,18 +5,19 @@ import { getGrpcStatusDetails } from '@temporalio/client/lib/helpers.js'
 import type { Logger } from '../agent/tool.ts'
 import { queryEvents } from '../connect/session-queries.ts'
 import type { Unreplayable } from '../session/events.ts'
-import type { EventsPage } from '../session/protocol/protocol.ts'
+import { newestAnswered } from '../session/protocol/answered.ts'
+import type { AnsweredRequest, EventsPage } from '../session/protocol/protocol.ts'
 import { defined } from '../session/defined.ts'
 import { isErased, isForeignPast, StoreError } from '../store/errors.ts'
 import type { StoredHead } from '../store/rows.ts'
 import type { Store } from '../store/store.ts'
 import { StaleWatermark } from '../calls/errors.ts'
 import type { EventsInStore } from './already-stored.ts'
-import { cutOffBefore } from './earlier-executions.ts'
+import { answeredBy, cutOffBefore } from './earlier-executions.ts'
 import { CannotLoad } from './loading.ts'
 import type { SessionReader } from './session-reader.ts'
 import type { RepeatedRequests, Succession } from '../calls/activities.ts'
-import { endOf, hasLoaded, readForNew, readLeft, readRepeated, readUnstored, type Reset } from './raw-histories.ts'
+import { endOf, hasLoaded, readAnswered, readForNew, readLeft, readRepeated, readUnstored, type Reset } from './raw-histories.ts'
 
 /** A query of a history of maximum size takes some seconds, because the history is replayed. */
 const QUERY_TIMEOUT_MS = 30_000
@@ -56,7 +57,8 @@ export async function storeCutOffExecutions(sessionId: string, own: string, need
     if (rest.unreplayable && requests.length > 0) succession.requests = requests
   }
   const { executionId: last, erasedAt } = await needs.store.lastExecution(sessionId)
-  const cutOff = await cutOffBefore(sessionId, { own, last, erasedAt }, needs.client)
+  const { cutOff, closed } = await cutOffBefore(sessionId, { own, last, erasedAt }, needs.client)
+  const answered = closed === undefined ? [] : await orNone(answeredBy(sessionId, closed, needs.client), needs.logger)
   const others = cutOff.filter((id) => id !== named.after)
   for (const executionId of await sinceLoaded(sessionId, others, needs)) {
     const known = named.unreplayable?.executionId === executionId ? named.unreplayable.reason : undefined
@@ -64,8 +66,17 @@ export async function storeCutOffExecutions(sessionId: string, own: string, need
     if (unreplayable) succession.unreplayable = unreplayable
     if (answers.length > 0) succession.answers = [...(succession.answers ?? []), ...answers]
     if (requests.length > 0) succession.requests = [...(succession.requests ?? []), ...requests]
+    answered.push(...(await orNone(readAnswered(sessionId, executionId, requests, needs.client), needs.logger)))
   }
-  return succession
+  return { ...succession, ...(answered.length > 0 && { answered: newestAnswered(answered) }) }
+}
+
+/** None if the list cannot be read, for example because a key of a codec is gone: a session must open all the same. */
+async function orNone(answered: Promise<AnsweredRequest[]>, logger: Logger): Promise<AnsweredRequest[]> {
+  return answered.catch((err: unknown) => {
+    logger.warn({ err }, 'the requests that an ended execution carried out could not be read: one that is repeated is carried out again')
+    return []
+  })
 }
 
 /**

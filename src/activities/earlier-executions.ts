@@ -3,7 +3,11 @@
 // cannot know, because it was unavailable during their whole lifetime.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, isGrpcServiceError, type WorkflowExecutionStatusName, WorkflowNotFoundError } from '@temporalio/client'
-import { workflowIdOf } from '../session/protocol/protocol.ts'
+import { type HistoryEvent, isHistoryGone } from '../connect/histories.ts'
+import { isObject } from '../session/json.ts'
+import { soundAnswered } from '../session/protocol/answered.ts'
+import { type AnsweredRequest, workflowIdOf } from '../session/protocol/protocol.ts'
+import { decodedOrNothing } from './history-payloads.ts'
 
 /** Close events of executions that had no time to store their events. */
 const CUT_OFF: readonly WorkflowExecutionStatusName[] = ['TERMINATED', 'FAILED', 'TIMED_OUT', 'CANCELLED']
@@ -13,7 +17,6 @@ const PERHAPS_CUT_OFF = "('Terminated', 'Failed', 'TimedOut', 'Canceled', 'Runni
 const LISTED_WITHIN_MS = 3_000
 /** The first pause between two list requests. Each later pause is twice as long, because a namespace may send few list requests. */
 const FIRST_PAUSE_MS = 100
-const NOT_FOUND = 5
 const RESOURCE_EXHAUSTED = 8
 /** HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT: only the last event. */
 const CLOSE_EVENT = 2
@@ -24,27 +27,43 @@ interface ClosedExecution {
   startedAt: number
 }
 
+/** Executions before one that loads its session. */
+interface EarlierExecutions {
+  /** Those that were ended from outside, oldest first. */
+  cutOff: string[]
+  /** The newest one, if it closed the session itself. */
+  closed?: string
+}
+
 /**
- * The executions before `own` that were ended from outside, oldest first. `last`: the one that loaded the session last, from the store.
+ * The executions before `own` that were ended from outside, and the newest if it was not. `last`: the one that loaded the session last, from the store.
  * `erasedAt`: the server may still have executions from before the erasure, which must not come back.
  */
 export async function cutOffBefore(
   sessionId: string,
   { own, last, erasedAt }: { own: string; last: string | null; erasedAt: number | null },
   client: Client,
-): Promise<string[]> {
+): Promise<EarlierExecutions> {
   // This execution has loaded the session before, including all abandoned events.
-  if (last === own) return []
+  if (last === own) return { cutOff: [] }
   const known = last === null ? undefined : await describe(sessionId, last, client)
   const end = known && (await endOfChain(sessionId, known, client))
   const listed = await listedBefore(sessionId, own, client)
   const described = await Promise.all(listed.filter((id) => id !== end?.executionId).map((id) => describe(sessionId, id, client)))
   const since = Math.max(known?.startedAt ?? 0, erasedAt ?? 0)
-  return [end, ...described]
+  const cutOff = [end, ...described]
     .filter((one) => one !== undefined)
     .filter(({ status, startedAt }) => CUT_OFF.includes(status) && startedAt >= since)
     .sort((a, b) => a.startedAt - b.startedAt)
     .map(({ executionId }) => executionId)
+  return end?.status === 'COMPLETED' && end.startedAt >= since ? { cutOff, closed: end.executionId } : { cutOff }
+}
+
+/** The result of an execution that closed its session: the requests that it, or earlier ones, carried out. */
+export async function answeredBy(sessionId: string, executionId: string, client: Client): Promise<AnsweredRequest[]> {
+  const event = await closeEventOf(sessionId, executionId, client)
+  const result = await decodedOrNothing(client, event?.workflowExecutionCompletedEventAttributes?.result?.payloads?.[0])
+  return soundAnswered(isObject(result) ? result.answered : undefined)
 }
 
 /** Returns undefined if the server no longer has the execution. */
@@ -71,15 +90,21 @@ async function endOfChain(sessionId: string, from: ClosedExecution, client: Clie
 }
 
 async function successorOf(sessionId: string, executionId: string, client: Client): Promise<string | undefined> {
+  const event = await closeEventOf(sessionId, executionId, client)
+  return event?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId ?? undefined
+}
+
+/** The last event of an ended execution; undefined if the server no longer has it. */
+async function closeEventOf(sessionId: string, executionId: string, client: Client): Promise<HistoryEvent | undefined> {
   try {
     const { history } = await client.connection.workflowService.getWorkflowExecutionHistory({
       namespace: client.options.namespace,
       execution: { workflowId: workflowIdOf(sessionId), runId: executionId },
       historyEventFilterType: CLOSE_EVENT,
     })
-    return history?.events?.at(-1)?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId ?? undefined
+    return history?.events?.at(-1)
   } catch (error) {
-    if (isGrpcServiceError(error) && error.code === NOT_FOUND) return undefined
+    if (isHistoryGone(error)) return undefined
     throw error
   }
 }

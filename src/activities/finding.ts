@@ -13,12 +13,11 @@ import type {
 } from '../calls/activities.ts'
 import { StaleWatermark } from '../calls/errors.ts'
 import { defined } from '../session/defined.ts'
-import { shortHash } from '../session/digest.ts'
 import type { LogEntry, SessionEvent } from '../session/events.ts'
-import { ACCEPTED_KEPT } from '../session/fold/fold.ts'
 import { requestedCallsOf } from '../session/fold/turn-calls.ts'
-import { keptAt, keptBeforeRun, restoredFrom } from '../session/recovery/kept.ts'
-import { checkTarget, effectsAfter, locate, messagesAfter, newestRun, TargetRefused } from '../session/recovery/targets.ts'
+import { placeIn } from '../session/recovery/going-back.ts'
+import { keptAt, keptBeforeRun } from '../session/recovery/kept.ts'
+import { TargetRefused } from '../session/recovery/targets.ts'
 import { currentSession } from './current-session.ts'
 import { heartbeating } from './heartbeating.ts'
 import { pageOfCalls } from './load-calls.ts'
@@ -51,25 +50,10 @@ const eventOf = ({ json }: LogEntry): SessionEvent => JSON.parse(json) as Sessio
 
 /** A target in the past, and the effects after it, which a rollback does not undo. */
 function findPlace(entries: readonly LogEntry[], input: FindPlaceInput): FindPlaceResult {
-  const { archived, upToSeq, watermark, calls } = input
+  const { target, upToSeq = input.watermark.seq, newestRun, archived, calls } = input
   const past = entries.map((entry) => ({ event: eventOf(entry), digest: entry.digest }))
-  const events = past.map(({ event }) => event)
-  const run = input.newestRun && newestRun(events)
-  if (input.newestRun && !run)
-    return { kind: 'refused', code: 'run_not_found', reason: 'The session has no run to repeat: send a message.' }
-  const target = run ? { run: run.run } : input.target
   try {
-    const place = locate(past, target && checkTarget(target), { archived: archived === true })
-    // A repeated run accepts its own messages again; waiting messages keep waiting.
-    const messages = messagesAfter(events, place.seq, run ? 0 : (upToSeq ?? watermark.seq))
-    return {
-      kind: 'found',
-      ...place,
-      ...effectsAfter(events, place.seq, calls),
-      removed: run ? [] : messages.map(({ messageId }) => shortHash(messageId)).slice(-ACCEPTED_KEPT),
-      ...(run && { again: { messages, intent: run.intent } }),
-      ...defined({ restored: restoredFrom(keptAt(events, place.seq), keptAt(events, watermark.seq)) }),
-    }
+    return { kind: 'found', ...placeIn(past, { upToSeq, ...defined({ target, newestRun, archived, calls }) }) }
   } catch (error) {
     if (error instanceof TargetRefused) return { kind: 'refused', code: error.code, reason: error.message }
     throw error

@@ -6,6 +6,7 @@ import { defined } from '../session/defined.ts'
 import { isForeignPast, StoreError } from '../store/errors.ts'
 import { heartbeating } from './heartbeating.ts'
 import type { FlushInput, FlushResult, PawlActivities } from '../calls/activities.ts'
+import { agentCallActivities } from './agent-calls.ts'
 import { currentSession } from './current-session.ts'
 import { findActivities } from './finding.ts'
 import type { Flusher } from './flusher.ts'
@@ -13,7 +14,10 @@ import { loadCallsActivity } from './load-calls.ts'
 import { loadForkActivity } from './load-fork.ts'
 import { loadSessionActivity } from './load-session.ts'
 import type { ActivityNeeds } from './needs.ts'
+import { releaseWaitingActivity } from './release-waiting.ts'
+import { useContextRuleActivity } from './use-context-rule.ts'
 import { userCodeActivities } from './user-code.ts'
+import { sendOccurrenceActivity } from './send-occurrence.ts'
 import type { SessionReader } from './session-reader.ts'
 
 /** The query may be answered from a rejected task on this worker, which would be wrong. Another worker may have the right answer. */
@@ -51,6 +55,10 @@ export function createActivities(needs: ActivityNeeds, reader: SessionReader, fl
     loadSession: loadSessionActivity(needs, reader),
     loadCalls: loadCallsActivity(store),
     loadFork: loadForkActivity(store),
+    ...agentCallActivities(needs, reader),
+    useContextRule: useContextRuleActivity(needs),
+    releaseWaiting: releaseWaitingActivity(needs),
+    sendOccurrence: sendOccurrenceActivity(needs.client),
     ...findActivities(reader),
   }
 }

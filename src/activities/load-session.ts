@@ -30,7 +30,8 @@ async function load({ store, logger }: ActivityNeeds, reader: SessionReader, inp
   // If this activity passes something on, and its worker dies now, another attempt must find it again. In that case, the store learns of
   // this execution only with its first events. Otherwise, the store knows from here on that this execution has the remaining events of
   // earlier ones.
-  const isPassedOn = succession.answers || succession.requests || succession.unreplayable || again.length > 0
+  const { answers, requests, unreplayable, answered } = succession
+  const isPassedOn = answers || requests || unreplayable || answered || again.length > 0
   const resumed = await store.resume(sessionId, isPassedOn ? undefined : runId)
   // This comes last, because each retry sends the signals again. They arrive after the others, and a repeated message changes nothing.
   for (const { name, details } of again) await client.workflow.getHandle(workflowIdOf(sessionId)).signal(name, details)

@@ -75,7 +75,8 @@ function onlyStops(
   const asked = scheduled.filter((one) => one.name === 'callModel' && (one.input as CallModelInput).run === run)
   const newest = asked.at(-1)
   if (!newest) return true
-  const isSeen = ({ kind, name, at }: PlacedRequest): boolean => kind === 'signal' && name === SIGNALS.message && at < newest.at
+  const isSeen = ({ kind, name, at }: PlacedRequest): boolean =>
+    (kind === 'due' || (kind === 'signal' && name === SIGNALS.message)) && at < newest.at
   const messages = received.filter(isSeen).length + (state?.inbox.length ?? 0)
   return messages <= (state?.current?.run === run ? 0 : 1)
 }

@@ -4,17 +4,20 @@ import type { PriorAnswer, PriorRequest, RepeatedRequests, Succession } from '..
 import { type HistoryEvent, isOfWorkflow, newestFirst, watermarkIn } from '../connect/histories.ts'
 import type { SessionEvent } from '../session/events.ts'
 import { isObject } from '../session/json.ts'
-import { type Continuation, SIGNALS, UPDATES, workflowIdOf } from '../session/protocol/protocol.ts'
+import { newestAnswered, soundAnswered } from '../session/protocol/answered.ts'
+import { type AnsweredRequest, type Continuation, SIGNALS, UPDATES, workflowIdOf } from '../session/protocol/protocol.ts'
 import { alreadyStored, type EventsInStore, isOfRequest } from './already-stored.ts'
 import { activitiesIn, type Activity, answersIn, answersOf, finalAnswerIn, loadedBy, watermarkBefore } from './answered.ts'
 import { historyOf, isReset, resetIn, startedOf, startIn } from './history-payloads.ts'
 import { lostWith, withoutFailures } from './placeable.ts'
 import { callsMadeBy, notHandled } from './ridden.ts'
 import {
+  answeredIn,
   closingOf,
   completedIn,
   isInProgressAt,
   isOfEnd,
+  namedIn,
   passedOn,
   passedOnTo,
   type ReceivedRequest,
@@ -138,7 +141,7 @@ async function withoutIdle(
   history: readonly HistoryEvent[],
   client: Client,
 ): Promise<ReceivedRequest[]> {
-  const messages = receivedIn(history).filter(({ kind, name }) => kind === 'signal' && name === SIGNALS.message)
+  const messages = receivedIn(history).filter(({ kind, name }) => kind === 'due' || (kind === 'signal' && name === SIGNALS.message))
   const idle = new Set<ReceivedRequest>()
   for (const one of received) {
     if (one.kind !== 'signal' || one.name !== SIGNALS.interrupt) continue
@@ -157,9 +160,32 @@ function completesAfter({ workflowTaskCompletedEventAttributes: completed }: His
 }
 
 /**
+ * The requests with ids of their senders that an execution carried out before it was ended from outside, or that an earlier one had passed
+ * on to it as carried out. `notDone`: those that are passed on. A close did not happen, because it would have ended the execution.
+ */
+export async function readAnswered(
+  sessionId: string,
+  executionId: string,
+  notDone: readonly PriorRequest[],
+  client: Client,
+): Promise<AnsweredRequest[]> {
+  const history = await historyOf(sessionId, executionId, client)
+  const { carried } = (await startIn(history, client)) ?? {}
+  const loaded = await loadedBy(await activitiesIn(history, client), client)
+  const isHandled = ({ at }: ReceivedRequest): boolean => history.some((event, place) => place > at && completesAfter(event, at))
+  const interrupts = receivedIn(history).filter((one) => one.name === SIGNALS.interrupt && isHandled(one))
+  const asked = await Promise.all(interrupts.map((one) => requestIn(one, client)))
+  const own = [...(await answeredIn(history, client)), ...asked.flatMap(({ details }) => namedIn(details))]
+  const left = new Set(notDone.flatMap((one) => (one.kind === 'update' ? [one.id] : namedIn(one.details).map(({ id }) => id))))
+  const all = [...soundAnswered(carried?.answered), ...soundAnswered(loaded?.answered), ...own]
+  return newestAnswered(all.filter(({ id }) => !left.has(id)))
+}
+
+/**
  * What the execution itself had inherited from one that could not be replayed, and had not used by the time its events were stored. Used
  * answers match no open call or turn, a late result changes no call that has ended, and each update that was carried out left an event. Also
- * the calls that ran as part of its last model call, if it had not handled them, and an interrupt that had not ended its run.
+ * the calls that ran as part of its last model call, if it had not handled them, an interrupt that had not ended its run, and the updates
+ * that it had accepted and not carried out.
  */
 export async function readLeft(
   sessionId: string,
@@ -176,12 +202,40 @@ export async function readLeft(
   const settled = loaded?.found && 'state' in loaded ? loaded.state.seq : 0
   const pending = await pendingInterrupt(received, { activities, loaded, begunAt: seqOf(carried) }, events, client)
   const left = [...(await withoutStored(updates, events, settled, history, client)), ...pending]
-  const requests = await Promise.all(left.map((one) => passedOn(one, executionId, client)))
+  const begun = (await acceptedOnly(history, activities, seqOf(carried) || settled, events, client)).filter(({ id }) =>
+    updates.every((one) => one.id !== id),
+  )
+  const requests = await Promise.all([
+    ...left.map((one) => passedOn(one, executionId, client)),
+    ...begun.map(async ({ receivedAt, ...one }) => ({ ...(await passedOn(one, executionId, client)), receivedAt })),
+  ])
   const made = await callsMadeBy(notHandled(activities, history), { sessionId, executionId }, client)
   const answers = [...inheritedBy(carried, loaded), ...[...made].flatMap((one) => answersOf(...one))]
   const results = await resultsOfLost(received, answers, client)
   const all = [...results, ...requests]
   return { ...(answers.length > 0 && { answers }), ...(all.length > 0 && { requests: all }) }
+}
+
+/**
+ * The updates that the execution had accepted and not carried out when it ended, because they waited for an activity or a run. Those that
+ * were completed before one of them take their events first.
+ */
+async function acceptedOnly(
+  history: readonly HistoryEvent[],
+  activities: readonly Activity[],
+  begunAt: number,
+  events: EventsInStore,
+  client: Client,
+): Promise<(ReceivedRequest & { receivedAt: number })[]> {
+  const all = receivedIn(history)
+  const isLeft = (one: ReceivedRequest): boolean => one.kind === 'update' && one.endedAt === undefined
+  const first = all.find(isLeft)
+  if (!first) return []
+  const seenUpTo = (place: number): Activity | undefined => activities.findLast(({ at, input }) => at < place && watermarkIn(input))
+  const since = seenUpTo(first.at)
+  const perhaps = all.filter(({ at }) => at > (since?.at ?? -1))
+  const left = await withoutStored(perhaps, events, watermarkIn(since?.input)?.seq ?? begunAt, history, client)
+  return left.filter(isLeft).map((one) => ({ ...one, receivedAt: watermarkBefore(one.at, activities, begunAt) }))
 }
 
 const inheritedBy = (carried: Continuation | undefined, loaded: Succession | undefined): PriorAnswer[] => [

@@ -1,11 +1,13 @@
-// Reads from an execution's raw history what it received: signals, an operator's cancellation, and updates, in order.
+// Reads from an execution's raw history what it received: signals, an operator's cancellation, updates, and the times at which scheduled
+// messages were due, in order.
 import type { Client } from '@temporalio/client'
 import type { Payload } from '@temporalio/common'
 import type { PriorRequest, Succession } from '../calls/activities.ts'
 import { eventTime, type HistoryEvent } from '../connect/histories.ts'
 import { defined } from '../session/defined.ts'
 import { isObject } from '../session/json.ts'
-import { type Continuation, SIGNALS } from '../session/protocol/protocol.ts'
+import { dueHashIn } from '../session/protocol/due-timer.ts'
+import { type AnsweredRequest, type Continuation, REQUEST_ID, SIGNALS } from '../session/protocol/protocol.ts'
 import type { Request } from './already-stored.ts'
 import { decodedOrNothing } from './history-payloads.ts'
 
@@ -25,6 +27,7 @@ export function receivedIn(history: readonly HistoryEvent[]): ReceivedRequest[] 
   const byId = new Map<string, ReceivedRequest>()
   const byAcceptance = new Map<string, ReceivedRequest | undefined>()
   const refused = new Set<ReceivedRequest>()
+  const timers = new Map<string, Payload | null | undefined>()
   for (const [at, event] of history.entries()) {
     const {
       workflowExecutionSignaledEventAttributes: signal,
@@ -32,8 +35,13 @@ export function receivedIn(history: readonly HistoryEvent[]): ReceivedRequest[] 
       workflowExecutionUpdateAdmittedEventAttributes: admitted,
       workflowExecutionUpdateAcceptedEventAttributes: accepted,
       workflowExecutionUpdateCompletedEventAttributes: completed,
+      timerStartedEventAttributes: timer,
+      timerFiredEventAttributes: fired,
     } = event
     const eventId = String(event.eventId)
+    if (timer && event.userMetadata?.summary) timers.set(eventId, event.userMetadata.summary)
+    const summary = fired && timers.get(String(fired.startedEventId))
+    if (summary) received.push({ kind: 'due', at, id: eventId, name: 'timer', payload: summary })
     if (signal) {
       const { signalName, input } = signal
       const payload = input?.payloads?.[0]
@@ -62,6 +70,20 @@ export function completedIn(history: readonly HistoryEvent[]): string[] {
   return history.flatMap(({ workflowExecutionUpdateCompletedEventAttributes: completed }) => completed?.meta?.updateId ?? [])
 }
 
+/** The updates with ids of their senders that were carried out, with their answers. */
+export async function answeredIn(history: readonly HistoryEvent[], client: Client): Promise<AnsweredRequest[]> {
+  const completed = history.flatMap(({ workflowExecutionUpdateCompletedEventAttributes: one }) => {
+    const id = one?.meta?.updateId ?? ''
+    return id.startsWith(REQUEST_ID) && one?.outcome?.success ? [{ id, payload: one.outcome.success.payloads?.[0] }] : []
+  })
+  return Promise.all(completed.map(async ({ id, payload }) => ({ id, ...defined({ answer: await decodedOrNothing(client, payload) }) })))
+}
+
+/** The id that its sender gave a signal. */
+export function namedIn(details: unknown): AnsweredRequest[] {
+  return isObject(details) && typeof details.id === 'string' && details.id.startsWith(REQUEST_ID) ? [{ id: details.id }] : []
+}
+
 /** Whether the request ends the session. The session records no event of it until it closes. */
 export function isOfEnd({ kind, name }: ReceivedRequest): boolean {
   return kind === 'cancellation' || (kind === 'signal' && name === SIGNALS.close)
@@ -74,7 +96,8 @@ export function isInProgressAt(place: number, one: ReceivedRequest): boolean {
 
 export async function requestIn(received: ReceivedRequest, client: Client): Promise<Request> {
   const { kind, name, id } = received
-  const details = 'details' in received ? received.details : await decodedOrNothing(client, received.payload)
+  const given = 'details' in received ? received.details : await decodedOrNothing(client, received.payload)
+  const details = kind === 'due' && !isObject(given) ? { message: dueHashIn(given) } : given
   return { kind, name, details, ...(kind === 'update' && { id }) }
 }
 

@@ -4,7 +4,7 @@ import type { Client } from '@temporalio/client'
 import type { LoadSessionResult, PriorAnswer, PriorRequest } from '../calls/activities.ts'
 import { isRunInProgress } from '../session/decide.ts'
 import { defined } from '../session/defined.ts'
-import type { SessionEvent } from '../session/events.ts'
+import type { EventOf, SessionEvent } from '../session/events.ts'
 import { isObject } from '../session/json.ts'
 import { REPLACED, SIGNALS } from '../session/protocol/protocol.ts'
 import type { EventsInStore } from './already-stored.ts'
@@ -28,46 +28,64 @@ export async function pendingInterrupt(
   events: EventsInStore,
   client: Client,
 ): Promise<ReceivedRequest[]> {
-  const signals = received.filter(({ kind, name }) => kind === 'signal' && (name === SIGNALS.interrupt || name === SIGNALS.message))
-  const state = signals.length > 0 ? await events.state() : null
+  const interrupting = received.filter(mayInterrupt)
+  const state = interrupting.length > 0 ? await events.state() : null
   const run = state && isRunInProgress(state) ? state.current?.run : undefined
   if (run === undefined) return []
   const loadedState = loaded && 'state' in loaded ? loaded.state : undefined
-  for (const one of signals) {
+  for (const one of interrupting) {
     const isPassedOn = one.at === 0
     const isMeant = isPassedOn ? loadedState?.current?.run === run : activities.some((activity) => isOfRunAt(one.at, run, activity))
-    const interrupt = isMeant ? await interruptIn(one, client) : undefined
-    if (!interrupt) continue
+    if (!isMeant) continue
     const since = isPassedOn ? (loadedState?.seq ?? begunAt) : watermarkBefore(one.at, activities, begunAt)
-    if (await stillApplies(interrupt, events, since)) return [interrupt.request]
+    const recent = await whileInProgress(events, since)
+    const details = recent && (await interruptIn(one, recent, events, client))
+    if (!details) continue
+    const { at, id } = one
+    return [{ at, id, kind: 'signal', name: SIGNALS.interrupt, details }]
   }
   return []
 }
 
-/** An interrupt. `messageId`: the message that replaces the run, which interrupts it only if it is accepted. */
-interface ReceivedInterrupt {
-  request: ReceivedRequest
-  messageId?: unknown
-}
+const mayInterrupt = ({ kind, name }: ReceivedRequest): boolean =>
+  kind === 'due' || (kind === 'signal' && (name === SIGNALS.interrupt || name === SIGNALS.message))
 
-async function interruptIn(one: ReceivedRequest, client: Client): Promise<ReceivedInterrupt | undefined> {
-  if (one.name === SIGNALS.interrupt) return { request: one }
-  const { details } = await requestIn(one, client)
-  if (!isObject(details) || details.interrupt !== true || details.messageId === undefined) return undefined
-  const { at, id, kind } = one
-  const request = { at, id, kind, name: SIGNALS.interrupt, details: { reason: REPLACED, ...defined({ by: details.by }) } }
-  return { request, messageId: details.messageId }
-}
+type Received = EventOf<'message_received'>
 
-/** Whether nothing has happened since that event that discards the interrupt, and its message, if it is one, was accepted. */
-async function stillApplies({ messageId }: ReceivedInterrupt, { after, upTo }: EventsInStore, seq: number): Promise<boolean> {
-  let isAccepted = messageId === undefined
+/** The messages that were received since that event; undefined if something has happened since that discards an interrupt. */
+async function whileInProgress({ after, upTo }: EventsInStore, seq: number): Promise<Received[] | undefined> {
+  const received: Received[] = []
   for await (const event of after(seq)) {
     if (event.seq > upTo) break
-    if (endsRun(event)) return false
-    isAccepted ||= event.type === 'message_received' && event.messageId === messageId
+    if (endsRun(event)) return undefined
+    if (event.type === 'message_received') received.push(event)
   }
-  return isAccepted
+  return received
+}
+
+/** The details of the interrupt that the request is, or that its message is, if that was accepted: it replaces the run. */
+async function interruptIn(one: ReceivedRequest, recent: readonly Received[], events: EventsInStore, client: Client): Promise<unknown> {
+  const { details } = await requestIn(one, client)
+  if (one.name === SIGNALS.interrupt) return details ?? {}
+  const accepted = one.kind === 'due' ? await dueInterrupt(recent, events) : sentInterrupt(recent, details)
+  return accepted && { reason: REPLACED, ...defined({ by: accepted.by }) }
+}
+
+function sentInterrupt(recent: readonly Received[], details: unknown): Received | undefined {
+  if (!isObject(details) || details.interrupt !== true || details.messageId === undefined || details.at !== undefined) return undefined
+  return recent.find(({ messageId }) => messageId === details.messageId)
+}
+
+/** A scheduled message says when it is scheduled that it interrupts, which may be long ago. */
+async function dueInterrupt(recent: readonly Received[], { after, upTo }: EventsInStore): Promise<Received | undefined> {
+  const delivered = recent.filter(({ dueAt }) => dueAt !== undefined)
+  if (delivered.length === 0) return undefined
+  const interrupting = new Set<string>()
+  for await (const event of after(0)) {
+    if (event.seq > upTo) break
+    if (event.type === 'message_scheduled' && event.interrupt) interrupting.add(event.messageId)
+  }
+  return delivered.find(({ messageId }) => interrupting.has(messageId))
 }
 
 /** Whether the run waited for the activity at that position in history. */

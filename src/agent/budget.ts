@@ -45,7 +45,7 @@ export function refuseUnpriced(
 
 /** The message for a model without a known price: what is wrong, and what to do about it. */
 export function noPrice(model: string, limit: string): string {
-  const name = `${limit}.${LIMIT_NAMES.usd}`
+  const name = limit === 'shared' ? 'A budget that the session shares' : `${limit}.${LIMIT_NAMES.usd}`
   const price = 'price: { input, output, cacheRead, cacheWrite }'
   return `${name} needs the price of every model, but the price of "${model}" is unknown. Declare it in US dollars per million tokens (the option \`${price}\` of anthropic() or aiSdk(), or \`price\` of your own Model), or limit tokens instead (${LIMIT_NAMES.tokens}).`
 }

@@ -3,12 +3,25 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { z } from 'zod'
 import { checkOptions, duration, flag, fn, integer, oneOf, options, text, warnOfBareLimits, where } from '../options/check.ts'
 import { defined } from '../session/defined.ts'
+import { isObject } from '../session/json.ts'
 import { DeclarationError } from './errors.ts'
 import { isToolName } from './names.ts'
 import { type RetryPolicy, RETRY, retryPolicy } from './retry.ts'
 import { A_SCHEMA, inputSchemaOf, isSchema } from './schema.ts'
 import type { Effect } from '../session/call-facts.ts'
-import type { ApprovalContext, ApprovalNeed, BodyOption, ContextTypes, Idempotency, NeedsOf, Tool, ToolLimit, ToolOptions } from './tool.ts'
+import { APPROVERS_RULE, isApprovers } from '../session/approvers.ts'
+import type {
+  ApprovalContext,
+  ApprovalNeed,
+  BodyOption,
+  ContextTypes,
+  Idempotency,
+  NeedsOf,
+  RequiredApproval,
+  Tool,
+  ToolLimit,
+  ToolOptions,
+} from './tool.ts'
 
 const DEFAULT_TIMEOUT_MS = 60_000
 const DEFAULT_SETTLE_AFTER_MS = 5_000
@@ -55,9 +68,9 @@ const OPTIONS = options({
     "a function, or 'client'",
   ),
   output: where<StandardSchemaV1>(isSchema, A_SCHEMA).optional(),
-  approval: where<boolean | NeedsApproval>(
-    (value) => ['boolean', 'function'].includes(typeof value),
-    'true, false or a function of the input',
+  approval: where<boolean | RequiredApproval | NeedsApproval>(
+    (value) => ['boolean', 'function'].includes(typeof value) || isRequiredApproval(value),
+    `true, false, an object with reason and approvers, or a function of the input; approvers is ${APPROVERS_RULE}`,
   ).optional(),
   approvalTimeout: duration({ example: '8h' }).optional(),
   onExpiry: oneOf('deny', 'error').optional(),
@@ -93,6 +106,14 @@ const BODY_OPTIONS = [
   'concurrency',
   'rate',
 ] as const satisfies BodyOption[]
+
+const APPROVAL_MEMBERS: readonly string[] = ['reason', 'approvers']
+
+function isRequiredApproval(value: unknown): boolean {
+  if (!isObject(value) || Object.keys(value).some((name) => !APPROVAL_MEMBERS.includes(name))) return false
+  const { reason, approvers } = value
+  return (reason === undefined || typeof reason === 'string') && (approvers === undefined || isApprovers(approvers))
+}
 
 type NeedsApproval = (input: unknown, ctx: ApprovalContext) => ApprovalNeed | Promise<ApprovalNeed>
 

@@ -2,7 +2,8 @@
 import { callIdOf } from '../session/ids.ts'
 import type { Json } from '../session/json.ts'
 import { numberText } from '../session/number-text.ts'
-import { canonicalJson, sha256Hex } from './canonical.ts'
+import { canonicalJson } from '../session/canonical.ts'
+import { sha256Hex } from './sha256.ts'
 import type { Tool } from './tool.ts'
 
 /** Digest of the tool and its raw canonical arguments. */

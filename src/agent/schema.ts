@@ -2,7 +2,8 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec'
 import { z } from 'zod'
 import { isObject, type JsonObject } from '../session/json.ts'
-import { canonicalJson, sha256Hex } from './canonical.ts'
+import { canonicalJson } from '../session/canonical.ts'
+import { sha256Hex } from './sha256.ts'
 import { DeclarationError } from './errors.ts'
 
 /** What an option that accepts a schema expects. */

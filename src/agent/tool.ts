@@ -1,8 +1,9 @@
 // The types of a tool's declaration. `define-tool.ts` has the function.
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Duration } from '../session/duration.ts'
-import type { Effect, ResultContent } from '../session/call-facts.ts'
+import type { Approvers, Effect, ResultContent } from '../session/call-facts.ts'
 import type { Json, JsonObject } from '../session/json.ts'
+import type { Budget } from '../session/spending/spend.ts'
 import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { RetryOptions, RetryPolicy } from './retry.ts'
 
@@ -78,6 +79,9 @@ export interface AgentContext<C = Json, S = AnyServices, L = AnySlices> {
   readonly log: Logger
 }
 
+/** For whom the tools of a source are read: the session, without what its events say. */
+export type SourceContext<C = Json, S = AnyServices> = Omit<AgentContext<C, S>, 'slices'>
+
 /** The context that `execute` and `verify` receive with the input. */
 export interface ToolContext<C = Json, S = AnyServices, L = AnySlices> extends AgentContext<C, S, L> {
   /** The call's id: `t_<run>_<turn>_<index>`. */
@@ -129,7 +133,15 @@ export type LimitContext<C = Json> = Pick<AgentContext<C>, 'sessionId' | 'agent'
  * Whether a call needs a person's approval: no, yes, or yes with the reason. `{ deny }`: the call is not executed, and the model gets this
  * reason.
  */
-export type ApprovalNeed = boolean | string | { deny: string }
+export type ApprovalNeed = boolean | string | { deny: string } | RequiredApproval
+
+/** That a call needs approval, why, and whose. */
+export interface RequiredApproval {
+  /** Why; shown to the person. Default: none. */
+  reason?: string
+  /** Who may approve or deny the call: a person with this role, 1 to 100 printable ASCII characters. Default: anyone. */
+  approvers?: Approvers
+}
 
 /** What `verify` returns; `'unknown'` means that it cannot tell. */
 export type Verdict<R> = { happened: true; result: R } | { happened: false } | { happened: 'unknown' }
@@ -202,12 +214,13 @@ export interface BasicToolOptions<
    */
   output?: O
   /**
-   * Whether a person must approve the call before it is executed. A function decides based on the input, within 30 s, and may return the
-   * reason, or `{ deny: reason }` to refuse the call; if it throws, the call needs approval. The person decides with `session.approve` or
-   * `session.deny`. Default `false`.
+   * Whether a person must approve the call before it is executed, and who: `{ reason, approvers: { role: 'finance' } }`. A function decides
+   * based on the input, within 30 s, and may return the reason, the same object, or `{ deny: reason }` to refuse the call; if it throws, the
+   * call needs approval. The person decides with `session.approve` or `session.deny`. Default `false`.
    */
   approval?:
     | boolean
+    | RequiredApproval
     | ((
         input: StandardSchemaV1.InferOutput<S>,
         ctx: ApprovalContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>,
@@ -375,6 +388,10 @@ export interface Tool<N extends ToolNeeds = any, A = any> {
   execute?(input: unknown, ctx: ToolContext): unknown
   /** Present for a client tool: how many milliseconds a call waits for its answer. */
   readonly client?: { readonly timeoutMs?: number }
+  /** Present if a session of another agent answers the calls: how they are made. */
+  readonly agent?: CalledAgent
+  /** For `sleepTool`: how many milliseconds a call sleeps, from its parsed arguments. */
+  readonly sleeps?: (input: unknown) => number
   /** Says whether a call happened. */
   verify?(input: unknown, ctx: ToolContext): Verdict<unknown> | Promise<Verdict<unknown>>
   /** Names the effect in the outside world. */
@@ -404,6 +421,12 @@ export interface ToolSource<N extends ToolNeeds = any> {
   find(tool: string, log: Logger, how?: 'again'): Promise<Tool<N> | undefined>
   /** Why the tools are unknown in this process; undefined if they are known. */
   problem(): string | undefined
+  /** The source for one session, if its tools differ between users. Absent: it is the same for all. */
+  forSession?(ctx: SourceContext): ToolSource<N>
+  /** A call asks its user for what reading the tools needs, such as a sign-in. Absent: reading them needs nothing of a user. */
+  askUser?(ctx: ToolContext): Promise<void>
+  /** The tool that does so. It is active whenever a tool of the source is selected. */
+  readonly askTool?: string
   /** Reads the tools again and describes the source, for people. @throws ToolError `mcp_unavailable`. */
   describe(log: Logger): Promise<SourceReport>
   /** Ends connections and processes. */
@@ -441,6 +464,20 @@ export interface SourceReport {
   }[]
   /** Tools of the source that the agent does not get, each with the reason. */
   leftOut: { original: string; why: string }[]
+}
+
+/** How calls of an agent are made. */
+export interface CalledAgent {
+  /** The agent's name. */
+  readonly name: string
+  /** The context of the session that answers. Default: the caller's. */
+  context?(input: unknown, ctx: AgentContext): Json | Promise<Json>
+  /** The most that one answer may cost. Default: a share of what the caller has left. */
+  readonly budget?: Budget
+  /** The task queue of the workers that serve it. Default: the caller's. */
+  readonly taskQueue?: string
+  /** Whether the call completes before the answer arrives. Default: it does not. */
+  readonly background?: true
 }
 
 /** When calls of a tool need approval, and what happens if a request expires. */

@@ -1,18 +1,20 @@
 // Inputs and results of activities. Types only: the workflow bundle must not include any other code from here.
+import type { TraceRoot } from '../session/agents/agent-call-facts.ts'
 import type { AttemptTally, Fallback } from '../session/attempts.ts'
-import type { BudgetRaise, Cost } from '../session/spending/spend.ts'
+import type { OccurrenceStart } from '../session/protocol/occurrence.ts'
+import type { BudgetRaise, Cost, SharedWarning } from '../session/spending/spend.ts'
 import type { AssistantBlock, StopReason, Usage } from '../session/content.ts'
 import type { CustomEvent } from '../session/hooks/custom-events.ts'
 import type { AgentFacts } from '../session/agent-facts.ts'
-import type { BlobRef, EffectReport, FailedAttempt, Resolution, ResultContent } from '../session/call-facts.ts'
+import type { BlobRef, FailedAttempt, Resolution, ResultContent } from '../session/call-facts.ts'
 import type { RefusedContent, Target, Unreplayable, Watermark } from '../session/events.ts'
 import type { HookOutcome } from '../session/hooks/hooks.ts'
 import type { Json, JsonObject } from '../session/json.ts'
+import type { PlaceToGoBackTo } from '../session/recovery/going-back.ts'
 import type { PlanAndMemory } from '../session/recovery/kept.ts'
 import type { CallQuestion, UserReplies } from '../session/question-facts.ts'
 import type { ModelPrice } from '../session/spending/model-price.ts'
-import type { RestoredValues } from '../session/recovery/restored.ts'
-import type { ForkStart } from '../session/protocol/protocol.ts'
+import type { AnsweredRequest, AskSignal, ForkStart, ReportSignal, SessionStart } from '../session/protocol/protocol.ts'
 import type { SpendNote } from '../session/spending/spend-notes.ts'
 import type { CallState, SessionState } from '../session/state.ts'
 
@@ -31,6 +33,8 @@ export interface AskModelInput extends EventsInput {
   run: number
   /** The run's stretch (see `RunState`), from 2: executors derive span ids from it. Absent for the first. */
   stretch?: number
+  /** The run's trace, if it is not its own. */
+  trace?: TraceRoot
   turn: number
   /** The run's age in milliseconds when the activity was scheduled: the run's deadline bounds the call. */
   runMs: number
@@ -82,6 +86,8 @@ export interface StepReport {
   failed?: FailedAttempt[]
   /** Facts about this worker's build of the agent, unless the session already knows them. */
   facts?: AgentFacts
+  /** Budgets that the session shares with others, and that are nearly spent. */
+  warnings?: SharedWarning[]
   /** Under a budget: the cost of a call that was stopped, or the assumed cost of one whose provider did not report its usage. */
   spent?: Cost
 }
@@ -140,6 +146,8 @@ export type NoAnswer =
    * again in `afterMs`, and its slot comes in `slotMs` (absent from workers of earlier builds, as is `account`).
    */
   | { kind: 'gated'; afterMs: number; account?: string; slotMs?: number }
+  /** A budget that the session shares with others is exhausted: the model was not called. */
+  | { kind: 'budget_exhausted'; reason: string }
   | { kind: 'not_served' }
   /** The session is not new: the store has another past for its id. The model's answer is dropped. */
   | { kind: 'foreign_past' }
@@ -176,6 +184,7 @@ export interface ToolCallInput {
   intent: number
   /** As in `AskModelInput`. */
   stretch?: number
+  trace?: TraceRoot
   turn: number
   /** The raw arguments. */
   input: Json
@@ -290,12 +299,17 @@ export interface Succession {
   answers?: PriorAnswer[]
   /** The requests that it received, in order, and that were not carried out according to the stored events. */
   requests?: PriorRequest[]
+  /** The requests with ids of their senders that it carried out. */
+  answered?: AnsweredRequest[]
 }
 
-/** A request that an earlier execution received: a signal, an operator's cancellation, or an update with its id. */
+/**
+ * A request that an earlier execution received: a signal, an operator's cancellation, or an update with its id; or a scheduled message that it
+ * delivered (`due`). `receivedAt`: the newest event when an update was received, if the session has all events of that execution.
+ */
 export type PriorRequest =
-  | { kind: 'signal' | 'cancellation'; name: string; details: unknown }
-  | { kind: 'update'; name: string; details: unknown; id: string }
+  | { kind: 'signal' | 'cancellation' | 'due'; name: string; details: unknown }
+  | { kind: 'update'; name: string; details: unknown; id: string; receivedAt?: number }
 
 export interface LoadSessionInput extends LoadInput {
   /** The execution that was reset. Its unstored events are stored first. */
@@ -392,25 +406,7 @@ export interface FindPlaceInput extends EventsInput {
 }
 
 /** The position of a target, and the effects after it, which a rollback does not undo. */
-export type FindPlaceResult =
-  | {
-      kind: 'found'
-      seq: number
-      digest: string
-      lastMessageId?: string
-      effects: EffectReport[]
-      more: number
-      /** Those of `calls` whose effects are among the `more` ones. */
-      among?: string[]
-      /** Short hashes of the ids of the messages after the place that would be archived. */
-      removed: string[]
-      /** The messages that the newest run accepted, and its intent. */
-      again?: { messages: { messageId: string; seq: number }[]; intent: number }
-      /** What changes by going back there. */
-      restored?: RestoredValues
-    }
-  | { kind: 'refused'; code: string; reason: string }
-  | Unreadable
+export type FindPlaceResult = ({ kind: 'found' } & PlaceToGoBackTo) | { kind: 'refused'; code: string; reason: string } | Unreadable
 
 /** The point whose plan and memory to find: before a run began, or after an event. */
 export interface FindKeptInput extends EventsInput {
@@ -466,8 +462,62 @@ export interface CheckAnswerInput extends ToolCallInput, EventsInput {
 
 export type CheckAnswerResult = ({ kind: 'fits' } & RecordedResult) | { kind: 'does_not_fit'; message: string } | { kind: 'not_served' }
 
+/** A question to a child session, or a stop. */
+export interface ChildAsk {
+  /** Its id. */
+  child: string
+  taskQueue: string
+  /** How the session starts; absent for a stop, which does not start it. */
+  start?: Pick<SessionStart, 'agent' | 'context' | 'tags' | 'settings' | 'caller' | 'mustExist'>
+  ask: AskSignal
+}
+
+/** What a child session tells its caller. An answer is read from its run's events. */
+export interface ReportInput extends EventsInput, Omit<ReportSignal, 'value'> {
+  /** A point before the run from which its events can be read; absent: the beginning. */
+  from?: Watermark
+  run?: number
+  caller: { sessionId: string; taskQueue: string }
+}
+
+/** A standing approval for a context, and the call that it is to approve. */
+export interface UseContextRuleInput {
+  rule: string
+  callId: string
+}
+
+/** Whether the rule has approved the call, now or before, or why it does not. `unavailable`: the store did not answer. */
+export type UseContextRuleResult = 'used' | 'revoked' | 'expired' | 'used_up' | 'unavailable'
+
+/** A standing approval for a context that was just given, and how many calls that waited it has approved. */
+export interface ReleaseWaitingInput {
+  rule: string
+}
+export interface ReleaseWaitingResult {
+  released: number
+}
+
+/** An occurrence of a schedule. `time`: ISO text; `taskQueue`: that of the session. */
+export interface SendOccurrenceInput {
+  start: OccurrenceStart
+  time: string
+  taskQueue: string
+}
+
 /** pawl's own activities. They have a separate task queue, so that user code cannot occupy all their slots. */
-export type OwnActivity = 'findPlace' | 'findCalls' | 'findKept' | 'flush' | 'loadSession' | 'loadCalls' | 'loadFork'
+export type OwnActivity =
+  | 'findPlace'
+  | 'findCalls'
+  | 'findKept'
+  | 'flush'
+  | 'loadSession'
+  | 'loadCalls'
+  | 'loadFork'
+  | 'askChildren'
+  | 'reportToCaller'
+  | 'useContextRule'
+  | 'releaseWaiting'
+  | 'sendOccurrence'
 
 /** The activities by name. */
 export interface PawlActivities {
@@ -485,4 +535,10 @@ export interface PawlActivities {
   resolveTool(input: ResolveToolInput): Promise<ResolveToolResult>
   checkAnswer(input: CheckAnswerInput): Promise<CheckAnswerResult>
   endHooks(input: EndHooksInput): Promise<EndHooksResult>
+  /** Workers of earlier builds return nothing. */
+  askChildren(input: { asks: ChildAsk[] }): Promise<{ erased: string[] } | undefined>
+  reportToCaller(input: ReportInput): Promise<{ delivered: boolean }>
+  useContextRule(input: UseContextRuleInput): Promise<UseContextRuleResult>
+  releaseWaiting(input: ReleaseWaitingInput): Promise<ReleaseWaitingResult>
+  sendOccurrence(input: SendOccurrenceInput): Promise<void>
 }

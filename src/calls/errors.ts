@@ -27,6 +27,14 @@ export function notServed(worker: string, what: string): TryAgain {
   return new TryAgain('NotServed', `${worker} does not serve ${what}`, { afterMs: NOT_SERVED_RETRY_MS })
 }
 
+/** How soon a session looks again whether a budget that it shares has room. By then, workers no longer count what is stored twice. */
+const BUDGET_RETRY_MS = 15_000
+
+/** Retries later, when the period of the budget may have ended, or its limit been raised. */
+export function budgetAway(message: string): TryAgain {
+  return new TryAgain('BudgetExhausted', message, { afterMs: BUDGET_RETRY_MS })
+}
+
 /** Retries later, when the store may be back. */
 export function archiveAway(message: string): TryAgain {
   return new TryAgain('ArchiveUnavailable', message, { afterMs: ARCHIVE_RETRY_MS })

@@ -6,6 +6,7 @@ import type { FailedAttempt } from '../session/call-facts.ts'
 import type { LogEntry, Watermark } from '../session/events.ts'
 import type { AdmissionRequest, LimitedEntry } from '../session/call-limits.ts'
 import type { Json } from '../session/json.ts'
+import type { ShareAnswer, ShareRequest } from './reads.ts'
 import type { Reservation } from '../session/spending/reservation.ts'
 
 /** The activities that run user code. */
@@ -109,6 +110,12 @@ export interface JobLink {
   entered(timeoutMs: number): void
   /** Makes the server durably record the reservation of a model call, and waits until it has. @throws AttemptLost. */
   reserve(reservation: Reservation): Promise<void>
+  /** The same without waiting for the server: the cost of the call is known if this executor dies, but not if its orchestrator dies, too. */
+  noteReservation(reservation: Reservation): void
+  /** Whether the budgets that the session shares can pay for a model call. */
+  takeShare(request: ShareRequest): Promise<ShareAnswer>
+  /** What that call has cost. */
+  settleShare(token: string, usd: number): void
   /** Reports how many tokens of the answer have arrived so far: the cost of the call if this executor dies. */
   reportTokens(tokensSoFar: number): void
   /** Reports that a model is about to be asked: an attempt that waits for a worker that serves it has found one, and counts if it is lost. */

@@ -1,7 +1,10 @@
 // What an executor reads and stores through its orchestrator: events, large values, and keys of what was pruned.
 import type { BlobRef } from '../session/call-facts.ts'
 import { defined } from '../session/defined.ts'
+import type { JsonObject } from '../session/json.ts'
+import type { RuleTerms } from '../session/standing/facts.ts'
 import type { Watermark } from '../session/events.ts'
+import type { SharedWarning } from '../session/spending/spend.ts'
 import type { EventsInput } from './activities.ts'
 
 /** The events to read: their session and chain, the last one, and the execution that can be queried for them. */
@@ -48,6 +51,39 @@ export interface ValueSource {
 
 /** Finds the call that used a key in a part of the session that was pruned. Undefined if there is none. @throws ArchiveUnavailable. */
 export type EarlierKeys = (sessionId: string, key: string) => Promise<{ callId: string; outcome: 'completed' | 'unknown' } | undefined>
+
+/** A standing approval for a context, as the side store has it. */
+export interface ContextRule extends RuleTerms {
+  rule: string
+  members: JsonObject
+  used: number
+  by?: string
+}
+
+/**
+ * The standing approvals of an agent's tool that may apply to sessions of the tenant, the oldest first. None if the store does not answer:
+ * a person is then asked.
+ */
+export type ContextRules = (of: { agent: string; tool: string; tenant: string | null }) => Promise<ContextRule[]>
+
+/** What a model call may cost, for the budgets that sessions of the agent or with these tags share. */
+export interface ShareRequest {
+  agent: string
+  tags: readonly string[]
+  usd: number
+}
+
+/** `token`: names what was taken; `refused`: why nothing was. */
+export type ShareAnswer = ({ token: string; refused?: undefined } | { refused: string }) & { warnings?: SharedWarning[] }
+
+/** What was taken for a job's model call before it asked. */
+export interface PrepaidShare {
+  token: string
+  usd: number
+}
+
+/** Whether sessions of the agent, or with one of the tags, share a budget. */
+export type SharesBudget = (agent: string, tags: readonly string[]) => boolean
 
 /** When a model call may be made that waits at the rate gate of its account. */
 export interface GateSlot {

@@ -11,9 +11,12 @@ import { doctorCommand } from './commands/doctor.ts'
 import { eraseCommand } from './commands/erase.ts'
 import { eventsCommand } from './commands/events.ts'
 import { failuresCommand } from './commands/failures.ts'
+import { approvalsCommand } from './commands/approvals.ts'
+import { budgetsCommand } from './commands/budgets.ts'
 import { gatesCommand } from './commands/gates.ts'
 import { GOING_BACK } from './commands/going-back.ts'
 import { keysCommand } from './commands/keys.ts'
+import { schedulesCommand } from './commands/schedules.ts'
 import { webhooksCommand } from './commands/webhooks.ts'
 import { LISTS } from './commands/lists.ts'
 import { mcpCommand } from './commands/mcp.ts'
@@ -73,8 +76,11 @@ export function createProgram(): Command {
     recoverCommand(),
     serveCommand(),
     keysCommand(),
+    schedulesCommand(),
     webhooksCommand(),
     gatesCommand(),
+    budgetsCommand(),
+    approvalsCommand(),
     statusCommand(),
     agentsCommand(),
     showCommand(),

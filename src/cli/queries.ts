@@ -81,7 +81,12 @@ export function queryCommand(name: string, description: string): Command {
 }
 
 export function listingCommand(name: string, description: string): Command {
-  return queryCommand(name, description)
+  return paged(queryCommand(name, description))
+}
+
+/** Adds the options of pages. */
+export function paged(command: Command): Command {
+  return command
     .addOption(limitOption('items per page, 1 to 1000'))
     .option('--cursor <cursor>', 'continue after the page that printed this cursor')
     .option('--all', 'print all items')

@@ -25,12 +25,7 @@ export function linesOfReport(report: SessionReport, now = Date.now()): string[]
     line('status', since === null ? status : `${status} since ${whenText(since, now)}`),
     ...(run ? [line('run', `${run.run}, turn ${run.turn}, began ${whenText(run.startedAt, now)}`)] : []),
     ...(error ? [line('error', `${error.code}: ${error.reason}`), ...linesOfProgress(error)] : []),
-    ...waitsFor.flatMap((wait) => [
-      line('waits for', waitText(wait, now)),
-      ...(wait.input === undefined ? [] : [line('  arguments', cutText(JSON.stringify(wait.input), ARGUMENTS_SHOWN))]),
-      ...(wait.key === undefined ? [] : [line('  key', wait.key)]),
-      ...commandsOf(sessionId, wait).map((command) => commandLine('', command)),
-    ]),
+    ...waitsFor.flatMap((wait) => [...linesOfWait(sessionId, 'waits for', wait, now), ...linesBelow(wait, now)]),
     ...(error ? linesOfRecovery(sessionId, { agent, error }) : []),
     ...(error && run ? [commandLine('preview', SUGGESTIONS.preview({ session: sessionId, run: run.run }))] : []),
     ...(error
@@ -51,6 +46,24 @@ export function linesOfReport(report: SessionReport, now = Date.now()): string[]
     ...(report.prunedAt === undefined ? [] : [line('', archiveText(sessionId))]),
     line('from', fromText(report)),
   ]
+}
+
+function linesOfWait(sessionId: string, name: string, wait: SessionWait, now: number): string[] {
+  return [
+    line(name, waitText(wait, now)),
+    ...(wait.input === undefined ? [] : [line('  arguments', cutText(JSON.stringify(wait.input), ARGUMENTS_SHOWN))]),
+    ...(wait.key === undefined ? [] : [line('  key', wait.key)]),
+    ...commandsOf(sessionId, wait).map((command) => commandLine('', command)),
+  ]
+}
+
+/** What holds up the session that answers an agent call, and those below it. */
+function linesBelow({ below = [] }: SessionWait, now: number): string[] {
+  return below.flatMap(({ session = '', ...wait }) => [
+    line('  which', `waits in session ${session}`),
+    ...linesOfWait(session, '  for', wait, now),
+    ...(wait.to === 'recover' ? [commandLine('', SUGGESTIONS.statusOf(session))] : []),
+  ])
 }
 
 function line(name: string, value: string): string {

@@ -104,7 +104,18 @@ export function ageText(at: number, now = Date.now()): string {
 /** Colours by the first word of a status: red needs attention, yellow is waiting, green is done. */
 const STYLES: Record<string, Style> = {
   ...styled('red', 'error', 'failed', 'unknown', 'fail', 'rejected', 'no'),
-  ...styled('yellow', 'waiting', 'awaiting_approval', 'awaiting_answer', 'awaiting_resolution', 'interrupted', 'warn', 'denied', 'loading'),
+  ...styled(
+    'yellow',
+    'waiting',
+    'awaiting_approval',
+    'awaiting_answer',
+    'asleep',
+    'awaiting_resolution',
+    'interrupted',
+    'warn',
+    'denied',
+    'loading',
+  ),
   ...styled('green', 'completed', 'ok', 'done', 'yes'),
   ...styled('cyan', 'running', 'issued', 'in_progress'),
   ...styled('dim', 'closed', 'idle', 'pending', 'superseded'),

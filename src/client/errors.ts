@@ -137,11 +137,11 @@ export class SessionUnavailableError extends PawlError {
  * `no_effect`, `too_many_messages`, `choose_strategy`, `unknown_strategy`, `no_run`, and of its strategy `selective` `no_calls`,
  * `choose_calls`, `invalid_calls`, `no_result`, `would_repeat_effect`; of `rollback`, `fork` and `regenerate` `checkpoint_not_found`,
  * `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`, `invalid_keys`, `session_exists`, `workflow_reset`; of
- * `approve`, `deny`, `answer` and `resolve` `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`,
+ * these and `recover` `session_moved`; of `approve`, `deny`, `answer` and `resolve` `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_arguments`,
  * `invalid_idempotency_key`, `unknown_tool`, `denied_by_hook`, `changed_by_hook`, `invalid_answer`, `not_unknown`, `call_has_ended`,
  * `invalid_resolution`; of `raise` `invalid_raise`, `limit_lower`, `no_limit`, `no_current_run`; of `checkpoint` `invalid_reason`; of
  * `close` `not_open`; of reads of a pruned session `events_gone`; of `erase` `session_open`; of several of them `invalid_request`,
- * `call_not_found`, `already_completed`, `outcome_unknown`, `agent_not_served`, `events_unavailable`, `stale_watermark`; of all while the
+ * `request_id_reused`, `call_not_found`, `already_completed`, `outcome_unknown`, `agent_not_served`, `events_unavailable`, `stale_watermark`; of all while the
  * session cannot open `archive_unavailable`, `execution_unreadable`, `session_not_loaded`.
  */
 export class RequestRefusedError extends PawlError {

@@ -4,7 +4,7 @@ export type { EventOf, SessionEvent, SessionStatus } from '../session/events.ts'
 export type { MemoryBlock } from '../session/built-in-tools/memory.ts'
 export type { Plan } from '../session/built-in-tools/plan.ts'
 export type { SessionBudget } from './session/budget.ts'
-export type { RollbackReport, PauseAnswer } from '../session/protocol/protocol.ts'
+export type { ApproveAnswer, RollbackReport, PauseAnswer } from '../session/protocol/protocol.ts'
 export type { SessionError } from '../session/state.ts'
 export type { ModelDelta } from '../session/watching/deltas.ts'
 export type { SessionView } from '../session/watching/view.ts'
@@ -25,16 +25,34 @@ export type { FeedEvent } from './queries/feed.ts'
 export type { List, Page } from './queries/list.ts'
 export type { RunReport } from './session/run-report.ts'
 export type { SessionReport } from './session/status.ts'
-export { type DeploymentStatus, deploymentStatus, type ShutGate } from './doctor/deployment-status.ts'
+export { type DeploymentStatus, deploymentStatus } from './doctor/deployment-status.ts'
+export type { ShutGate } from './doctor/shut-gates.ts'
 export { doctor } from './doctor/doctor.ts'
 export type { HealthReport } from './doctor/report.ts'
 export type { ApiKey, ApiKeys, NewApiKey } from './admin/api-keys.ts'
+export type { Approvals } from './admin/approvals.ts'
+export type { ApprovalRule } from '../store/approval-rules.ts'
+export type { SharedBudgets } from './admin/shared-budgets.ts'
+export type { SharedBudget } from '../store/shared-budgets.ts'
+export type { NewSchedule, Schedule, Schedules } from './admin/schedules.ts'
 export type { NewWebhook, Webhook, WebhookDelivery, WebhookOptions, Webhooks } from './admin/webhooks.ts'
+export type { Workers, WorkersReport } from './admin/workers.ts'
 export { migrateStore } from './admin/migrating.ts'
 export type { MigrateReport } from './admin/migrating.ts'
 export type { ConnectOptions } from './connect-options.ts'
 export { Pawl } from './pawl.ts'
-export type { RunHandle, RunResult, SettledRun, SendOptions, SessionHandle, SessionOptions, SliceMoment } from './types.ts'
+export type {
+  Remember,
+  RunHandle,
+  RunResult,
+  ScheduledMessage,
+  SettledRun,
+  SendOptions,
+  SessionHandle,
+  SessionOptions,
+  SliceMoment,
+  TreeItem,
+} from './types.ts'
 export type { BulkRecoveryReport } from './admin/recovery-options.ts'
 export type { EraseReport, PruneReport, RebuildReport } from './admin/upkeep-options.ts'
 export type { Agent, OutputOf } from '../agent/agent.ts'

@@ -9,7 +9,11 @@ import type { Json } from '../session/json.ts'
 import { DEFAULT_TASK_QUEUE } from '../session/protocol/protocol.ts'
 import { openStore, StoreError, type StoreOptions } from '../store/index.ts'
 import { type ApiKeys, apiKeysOf } from './admin/api-keys.ts'
+import { type Approvals, approvalsOf } from './admin/approvals.ts'
+import { type SharedBudgets, sharedBudgetsOf } from './admin/shared-budgets.ts'
+import { type Schedules, schedulesOf } from './admin/schedules.ts'
 import { type Webhooks, webhooksOf } from './admin/webhooks.ts'
+import { type Workers, workersOf } from './admin/workers.ts'
 import { type Queries, queriesOf } from './queries/queries.ts'
 import { checkSession } from './session/options.ts'
 import { sessionHandle, type SessionParts } from './session/session.ts'
@@ -40,8 +44,16 @@ export class Pawl implements Queries, Upkeep {
   readonly erase: Upkeep['erase']
   /** Keys for `pawl serve`, and for your own server if it uses `apiKeyAuthorize`. */
   readonly apiKeys: ApiKeys
+  /** Standing approvals, which `session.approve(…, { remember })` gives. */
+  readonly approvals: Approvals
+  /** Budgets that sessions share. */
+  readonly budgets: SharedBudgets
   /** Addresses that are notified of what happens in sessions. */
   readonly webhooks: Webhooks
+  /** Messages to sessions at regular times. */
+  readonly schedules: Schedules
+  /** The processes that work, and the rate gates that they share. */
+  readonly workers: Workers
   readonly #parts: SessionParts
   readonly #close: () => Promise<void>
 
@@ -61,6 +73,10 @@ export class Pawl implements Queries, Upkeep {
     this.events = queries.events
     this.apiKeys = apiKeysOf(parts.store)
     this.webhooks = webhooksOf(parts.store)
+    this.approvals = approvalsOf(parts)
+    this.budgets = sharedBudgetsOf(parts.store)
+    this.schedules = schedulesOf(parts)
+    this.workers = workersOf(parts)
     const upkeep = upkeepOf(parts)
     this.recover = upkeep.recover
     this.rebuild = upkeep.rebuild

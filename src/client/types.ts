@@ -11,8 +11,10 @@ import type { Json, JsonObject } from '../session/json.ts'
 import type { MemoryBlock } from '../session/built-in-tools/memory.ts'
 import type { MemoryVersion, PlanVersion } from '../session/built-in-tools/kept.ts'
 import type { Plan } from '../session/built-in-tools/plan.ts'
+import type { Approvers } from '../session/call-facts.ts'
 import type { CallQuestion } from '../session/question-facts.ts'
-import type { RollbackReport, PauseAnswer, ResolveRequest } from '../session/protocol/protocol.ts'
+import type { RememberRequest, RuleMatching } from '../session/standing/facts.ts'
+import type { ApproveAnswer, RollbackReport, PauseAnswer, ResolveRequest } from '../session/protocol/protocol.ts'
 import type { SessionView } from '../session/watching/view.ts'
 import type { WatchItem } from '../session/watching/watching.ts'
 import type { MessageRow } from '../store/rows.ts'
@@ -80,7 +82,10 @@ export type SessionOptions<A extends Agent = Agent<Json>> = OpeningOptions & Age
 
 /** Options of `session.send`. */
 export interface SendOptions {
-  /** Identifies the message: pawl accepts each id once. 1 to 200 characters. Default: a new UUID. */
+  /**
+   * Identifies the message: pawl accepts each id once. Another message with the id of a stored one is refused with `request_id_reused`. 1 to
+   * 200 characters. Default: a new UUID.
+   */
   messageId?: string
   /** Passed to the run's tools as `ctx.metadata`: at most 16,000 bytes of JSON. Default `{}`. */
   metadata?: JsonObject
@@ -97,6 +102,15 @@ export interface SendOptions {
    */
   deadline?: Duration
   /**
+   * When the session delivers the message: a `Date`, milliseconds since 1970, or ISO text with its offset (`'2026-12-24T18:00:00+01:00'`); at
+   * most ten years ahead. A time that has passed is now. Excludes `delay`. The deadline counts from the delivery. If content
+   * and metadata have more than 4,000 bytes of JSON together, the content goes to the side store and needs it; metadata alone then has at
+   * most 2,000. Default: at once.
+   */
+  at?: Date | number | string
+  /** How long from now the session delivers the message, at most ten years. Excludes `at`. Default: not at all. */
+  delay?: Duration
+  /**
    * Promises that the session has never existed. Without it, a worker looks up the past of a session whose workflow is not running, and
    * waits while Postgres is unreachable. Default true for an id that pawl generated. A session that did exist would start over without its
    * past.
@@ -108,6 +122,22 @@ export interface SendOptions {
    * turn.
    */
   interrupt?: boolean
+}
+
+/** A message that the session keeps until it is due. */
+export interface ScheduledMessage {
+  /** The message's id. */
+  messageId: string
+  /** When it is delivered. */
+  dueAt: Date
+  /** Its content; of content in the side store, the beginning. */
+  content: string | UserBlock[]
+  /** Passed to the run's tools as `ctx.metadata`; null: none. */
+  metadata: JsonObject | null
+  /** Who sent it; null: not said. */
+  by: string | null
+  /** When the session accepted it. */
+  scheduledAt: Date
 }
 
 /** The result of a run that completed. `O`: the type of its output. */
@@ -162,6 +192,8 @@ export type WaitingCall = {
       digest: string
       /** Why approval is needed, according to the tool. */
       reason?: string
+      /** Who may decide: a person with this role. Absent: anyone. */
+      approvers?: Approvers
     }
   | { kind: 'client'; digest?: undefined; reason?: undefined }
   | {
@@ -210,7 +242,8 @@ export interface RunHandle<O = unknown> {
 export interface Repeatable {
   /**
    * The request's id, from 1 to 200 characters: the session carries out each id of a method once, and a repeated request gets the same
-   * answer. It remembers the newest 50, while its workflow is open. Default: a new UUID.
+   * answer. Another request with the id is refused with `request_id_reused`, except by `interrupt` and `close`, which ignore it. The session
+   * remembers the newest 50, also once it was closed, for as long as Temporal keeps its last history. Default: a new UUID.
    */
   requestId?: string
 }
@@ -261,13 +294,18 @@ export interface RecoverOptions extends By {
   redo?: readonly string[]
   /** Lets completed effects happen again if their calls are in `redo`. Requires `by`. Default false. */
   force?: boolean
+  /**
+   * The newest event that you have seen. If a later event changes what the request would do, it is refused with `session_moved`. Default:
+   * not checked.
+   */
+  seenSeq?: number
 }
 
 /**
  * A point in the session's past: a checkpoint, by its version, or the moment just before a turn took a message or a run began.
  * `keys: 'forgotten'`: you have undone the effects after that point outside of pawl, so they may happen again. Default: they count.
  */
-export type RollbackOptions = Target & By & { keys?: 'kept' | 'forgotten' }
+export type RollbackOptions = Target & By & { keys?: 'kept' | 'forgotten'; seenSeq?: number }
 
 /** Options of a fork. Without a target, it begins where the session is now. */
 export type ForkOptions = Repeatable &
@@ -281,6 +319,8 @@ export type ForkOptions = Repeatable &
     keys?: 'carried' | 'forgotten'
     /** Whether to interrupt a run in progress first. Default true. */
     interrupt?: boolean
+    /** As for a rollback. */
+    seenSeq?: number
     /** The new session's tags: at most 16,000 bytes of JSON. Default: those of the original. */
     tags?: string[]
     /** Who requests it: at most 1,000 bytes. */
@@ -293,8 +333,32 @@ export interface Decision extends Repeatable {
   digest: string
   /** Who decided: at most 1,000 bytes. */
   by?: string
+  /**
+   * The person's roles, for calls that only people with a role may decide. pawl believes your code: pass what you have verified. Default:
+   * none.
+   */
+  roles?: readonly string[]
   /** A note about the decision: at most 4,000 bytes. */
   note?: string
+}
+
+/** Which later calls of a tool an approval approves, too: a standing approval. */
+export interface Remember {
+  /**
+   * For which sessions: this one (`session`); those of the same agent and tenant with the same `context`; or those whose contexts have the
+   * same values in the members that `{ context: [names] }` lists.
+   */
+  for: RememberRequest['for']
+  /**
+   * Which calls of the tool: all (`tool`), those with the same arguments (`input`), or those whose arguments are within bounds, by JSON
+   * pointer: `{ '/cents': { max: 10_000 } }`. Bounds are `max`, `min`, `equals` and `oneOf`. A value that is missing, or that is not a number
+   * where a number is due, does not match.
+   */
+  matching: RuleMatching
+  /** Until when: a date, or milliseconds since 1970. Default: until it is revoked. */
+  until?: Date | number
+  /** How many calls: an integer from 1. Default: any number. */
+  uses?: number
 }
 
 /** The value of a slice at a moment in the session's past. */
@@ -309,6 +373,14 @@ export interface SliceMoment<V = unknown> {
   createdAt: Date
   /** The session's tags then. */
   tags: string[]
+}
+
+/** What a watcher of a tree sees. */
+export type TreeItem = WatchItem & {
+  /** The session. */
+  sessionId: string
+  /** The agent call that it answers; absent for the session at the top. */
+  caller?: { sessionId: string; callId: string }
 }
 
 /** Where to read a session's past. */
@@ -337,6 +409,19 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    * `no_temporal` if the server does not answer within 30 s.
    */
   send(content: string | UserBlock[], options?: SendOptions): Promise<RunHandle<O>>
+  /**
+   * The messages that the session delivers later, the earliest first: from the workflow, else from the store.
+   * @throws SessionNotFoundError `session_not_found`; RequestRefusedError `events_gone` for a pruned session; SessionUnavailableError
+   * `session_unavailable`.
+   */
+  scheduled(): Promise<ScheduledMessage[]>
+  /**
+   * Takes back a message that is not due yet: it is archived, and `run(messageId).result()` rejects with `unscheduled`. The id stays
+   * accepted, so a message with it is not scheduled again.
+   * @throws RequestRefusedError `not_scheduled`, `invalid_request`; SessionNotFoundError `session_not_found`; SessionUnavailableError
+   * `session_unavailable`.
+   */
+  unschedule(messageId: string, options?: By): Promise<void>
   /** The handle of the run of a message that was sent before. @throws InvalidOptionError `invalid_option`. */
   run(messageId: string): RunHandle<O>
   /**
@@ -358,7 +443,8 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    */
   runReport(run?: number): Promise<RunReport>
   /**
-   * All messages of the transcript; those that are not in a turn yet come last.
+   * All messages of the transcript; those that are not in a turn yet come last. Never older than what this handle's `state()`, events and
+   * results have shown: if the store is behind, the session's workflow is asked.
    * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   messages(): Promise<MessageRow[]>
@@ -413,29 +499,36 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   slice<V>(slice: Slice<string, V>, options: { all: true }): Promise<SliceMoment<V>[]>
   /**
    * The session's events above `after` (an integer from 0, the default); with `follow` it continues until the session closes or `signal`
-   * aborts. Invalid options make the first step of the iteration reject.
+   * aborts. `stored`: only those in Postgres, without waiting for a worker that could have newer ones; none for an unknown session. Invalid
+   * options make the first step of the iteration reject.
    * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable` (neither with `follow`).
    */
-  events(options?: { after?: number; follow?: boolean; signal?: AbortSignal }): AsyncIterable<SessionEvent>
+  events(options?: { after?: number; follow?: boolean; stored?: boolean; signal?: AbortSignal }): AsyncIterable<SessionEvent>
   /**
    * What happens in the session after the event `after` (default 0: from its beginning), until the session closes or `signal` aborts: every
    * event once and in order, and between them the pieces of the model's answer, from the first piece of the answer in progress, and the
    * session's status. It reads as fast as you iterate: a watcher that pauses costs nothing and misses no event, but may miss pieces of an
    * answer that is recorded in the meantime. Without Postgres, events still arrive; pieces do not.
    */
-  watch(options?: { after?: number; signal?: AbortSignal }): AsyncIterable<WatchItem>
+  watch(options?: { after?: number; tree?: false; signal?: AbortSignal }): AsyncIterable<WatchItem>
+  /**
+   * The same for the session and those that answer its agent calls, directly or further down: each item names its session. A child is
+   * watched from the call that asks it until it has told its caller how its run ended. `after`: the last event of this session, or of each
+   * session that was being watched, by id; default 0. With a number, children that are at work then are watched from their beginning.
+   */
+  watch(options: { tree: true; after?: number | Record<string, number>; signal?: AbortSignal }): AsyncIterable<TreeItem>
   /**
    * Stops the run in progress; its outcome is `interrupted`. The signals of its model call and its tools abort. Messages that it has not
-   * seen open the next run.
+   * seen open the next run. `run`: only this run. Once it is over, nothing is stopped, even if another run is in progress.
    * @throws RequestRefusedError `invalid_request`; SessionNotFoundError `session_not_found` if no workflow of the session is open.
    */
-  interrupt(options?: By): Promise<void>
+  interrupt(options?: By & { run?: number }): Promise<void>
   /**
    * Takes a session out of `error`, even if its workflow has closed. Effects that the run completed are never repeated: they are replayed
    * by their keys, and the model is told about those that its transcript no longer shows.
    *
    * @throws RequestRefusedError `not_in_error`, `recovers_by_itself`, `outcome_unknown`, `no_effect`, `too_many_messages`,
-   * `choose_strategy`, `no_run`, `invalid_calls`, `invalid_request`, and for `selective` `no_calls`, `choose_calls`, `call_not_found`,
+   * `choose_strategy`, `no_run`, `session_moved`, `invalid_calls`, `invalid_request`, and for `selective` `no_calls`, `choose_calls`, `call_not_found`,
    * `no_result`, `already_completed`, `would_repeat_effect`, `events_unavailable`, `stale_watermark`, `agent_not_served`;
    * SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
@@ -444,10 +537,10 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    * Answers the newest run's messages again: the session goes back to before its opening message, which waits again with the same id.
    * A run in progress is interrupted. The intent stays the same, so effects that the run completed are replayed, not repeated.
    *
-   * @throws RequestRefusedError `run_not_found`, `outcome_unknown`, `events_unavailable`, `stale_watermark`, `workflow_reset`,
-   * `invalid_request`; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
+   * @throws RequestRefusedError `run_not_found`, `outcome_unknown`, `session_moved`, `events_unavailable`, `stale_watermark`,
+   * `workflow_reset`, `invalid_request`; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
-  regenerate(options?: By): Promise<RunHandle<O>>
+  regenerate(options?: By & { seenSeq?: number }): Promise<RunHandle<O>>
   /**
    * Pauses the session: the step in progress (a model call, or the running calls) finishes, including its retries, and no other step begins
    * until `unpause`. Messages, decisions and answers are accepted in the meantime and take effect after `unpause`. A session whose workflow
@@ -476,11 +569,12 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    */
   budgets(options?: AtCheckpoint): Promise<SessionBudget[]>
   /**
-   * Closes the session once its run has ended and everything is stored. The next `send` reopens it.
-   * @throws RequestRefusedError `not_open` for a session whose workflow ended without closing it, `invalid_request`; SessionNotFoundError
-   * `session_not_found`.
+   * Closes the session once its run has ended and everything is stored. The next `send` reopens it. `unschedule`: takes back its scheduled
+   * messages first; otherwise a session with scheduled messages does not close.
+   * @throws RequestRefusedError `messages_scheduled`, `not_open` for a session whose workflow ended without closing it, `invalid_request`;
+   * SessionNotFoundError `session_not_found`.
    */
-  close(options?: { by?: string }): Promise<void>
+  close(options?: { by?: string; unschedule?: boolean } & Repeatable): Promise<void>
   /**
    * Reopens a session whose workflow has closed, and continues a run that was cut off. Returns a summary of the session.
    * @throws SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
@@ -498,8 +592,8 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
    * Moves the session back; a run in progress is interrupted first. Everything after the target is archived. Completed effects cannot be
    * undone and are reported.
    * @throws RequestRefusedError `checkpoint_not_found`, `message_not_found`, `run_not_found`, `target_archived`, `invalid_target`,
-   * `events_unavailable`, `stale_watermark`, `workflow_reset`, `invalid_request`; SessionNotFoundError `session_not_found`;
-   * SessionUnavailableError `session_unavailable`.
+   * `session_moved`, `events_unavailable`, `stale_watermark`, `workflow_reset`, `invalid_request`; SessionNotFoundError
+   * `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   rollback(options: RollbackOptions): Promise<RollbackReport>
   /**
@@ -510,15 +604,18 @@ export interface SessionHandle<O = unknown> extends SessionQueries {
   fork(options?: ForkOptions): Promise<SessionHandle<O>>
   /**
    * Approves a call that waits for approval, with the model's arguments or with `input` instead: at most 1,000,000 bytes of JSON. Returns
-   * the digest of the arguments to execute.
-   * @throws RequestRefusedError `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_request`, and with `input`
+   * the digest of the arguments to execute. `remember` approves later calls, too, without asking; the answer then has the rule's id, and
+   * the calls of the session that it has approved besides.
+   * @throws RequestRefusedError `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`,
+   * `not_an_approver`, `invalid_rule`, `too_many_rules`, `invalid_request`, and with `input`
    * `invalid_arguments`, `invalid_idempotency_key`, `unknown_tool`, `already_completed`, `denied_by_hook`, `changed_by_hook`,
    * `agent_not_served`, `stale_watermark`; SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
-  approve(callId: string, decision: Decision & { input?: Json }): Promise<{ digest: string }>
+  approve(callId: string, decision: Decision & { input?: Json; remember?: Remember }): Promise<ApproveAnswer>
   /**
    * Denies a call that waits for approval; the model is told, with the reason (at most 4,000 bytes).
-   * @throws RequestRefusedError `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`, `invalid_request`;
+   * @throws RequestRefusedError `call_not_found`, `not_waiting`, `digest_mismatch`, `approval_expired`,
+   * `not_an_approver`, `invalid_request`;
    * SessionNotFoundError `session_not_found`; SessionUnavailableError `session_unavailable`.
    */
   deny(callId: string, decision: Decision & { reason?: string }): Promise<void>

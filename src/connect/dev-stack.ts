@@ -10,6 +10,8 @@ export interface ServedStack {
   namespace: string
   taskQueue: string
   databaseUrl?: string
+  /** The address of the console, with the key that opens it. */
+  console?: string
 }
 
 /** The content of the file. */

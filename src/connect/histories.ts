@@ -1,11 +1,23 @@
 // The raw histories of executions, which the server returns whether or not a worker can replay them.
-import type { WorkflowService } from '@temporalio/client'
+import { isGrpcServiceError, type WorkflowService } from '@temporalio/client'
 import type { temporal } from '@temporalio/proto'
 import { defined } from '../session/defined.ts'
 import type { Watermark } from '../session/events.ts'
 import { isObject } from '../session/json.ts'
 
 export type HistoryEvent = temporal.api.history.v1.IHistoryEvent
+
+const NOT_FOUND = 5
+const INVALID_ARGUMENT = 3
+
+/**
+ * Whether a request for a history failed because the server no longer has it. A server that can read archives, as the image of Temporal is
+ * configured, reports this as an invalid argument if the namespace has never had an archive.
+ */
+export function isHistoryGone(error: unknown): boolean {
+  if (!isGrpcServiceError(error)) return false
+  return error.code === NOT_FOUND || (error.code === INVALID_ARGUMENT && /history not found/i.test(error.details))
+}
 
 /** An execution of a workflow in a namespace. */
 export interface ExecutionPlace {

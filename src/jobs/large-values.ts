@@ -1,5 +1,5 @@
 // An executor's access to values too large for history: an in-memory cache, and the store through the orchestrator.
-import { sha256Hex } from '../agent/canonical.ts'
+import { sha256Hex } from '../agent/sha256.ts'
 import { PIECE_BYTES, type ValueSource, type ValueStore } from '../calls/reads.ts'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from '../agent/tool.ts'

@@ -1,6 +1,7 @@
 // Dependencies of jobs, provided by their executor. The executor has no Temporal SDK and no database pool; the orchestrator does that part.
 import type { ExecuteToolInput } from '../calls/activities.ts'
-import type { EarlierKeys } from '../calls/reads.ts'
+import type { ContextRules, EarlierKeys, SharesBudget } from '../calls/reads.ts'
+import type { SharedWarning } from '../session/spending/spend.ts'
 import type { Agent } from '../agent/agent.ts'
 import type { Logger, Services } from '../agent/tool.ts'
 import type { JobLink, ModelAnswer, SentAlong } from '../calls/jobs.ts'
@@ -17,7 +18,9 @@ export interface JobNeeds {
   views: SessionViews
   values: LargeValues
   earlierKeys: EarlierKeys
+  contextRules: ContextRules
   gates: RateGate
+  sharesBudget: SharesBudget
   logger: Logger
   quickTools: QuickTools
   /** Makes the span of a tool's attempt active while it runs. */
@@ -34,4 +37,6 @@ export interface Job extends SentAlong {
   attempt: AttemptSoFar
   link: JobLink
   answer?: ModelAnswer
+  /** Receives the warnings about budgets that the session shares. */
+  warnings?: SharedWarning[]
 }

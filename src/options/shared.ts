@@ -62,3 +62,18 @@ export const DEPLOYMENT = {
 export function logger<T>(): z.ZodCustom<T, T> {
   return object('a logger with debug, info, warn and error, such as pino', 'debug', 'info', 'warn', 'error')
 }
+
+/** A check for the name of a time zone. Offsets such as `+02:00` are refused: Postgres and Temporal read them differently, or not at all. */
+export function ianaTimeZone() {
+  return where<string>(isTimeZone, "an IANA time zone such as 'Europe/Berlin'")
+}
+
+function isTimeZone(name: unknown): boolean {
+  if (typeof name !== 'string' || !/^[A-Za-z]/.test(name)) return false
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name }).format(0)
+    return true
+  } catch {
+    return false
+  }
+}

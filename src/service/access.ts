@@ -4,6 +4,7 @@ import { isForcedContext, isTenant, type Scope, SCOPES, TENANT_RULE } from '../c
 import { SessionNotFoundError } from '../client/errors.ts'
 import { checkOptions, options, where } from '../options/check.ts'
 import { InvalidOptionError } from '../options/errors.ts'
+import { areRoles, ROLES_RULE } from '../session/approvers.ts'
 import type { Json, JsonObject } from '../session/json.ts'
 import { ServiceError } from './errors.ts'
 
@@ -15,6 +16,11 @@ export interface Access {
   identity: string
   /** What the caller may do. */
   scopes: readonly Scope[]
+  /**
+   * The caller's roles, for calls that only people with a role may approve or deny: at most 100, each 1 to 100 printable ASCII characters
+   * without spaces. Default: none.
+   */
+  roles?: readonly string[]
   /**
    * The tenant whose sessions the caller sees and starts, such as `acme`: 1 to 100 of `[A-Za-z0-9._@-]`, or several parts joined by `:`,
    * such as `acme:ann`. Ids of its sessions begin with the tenant and `:`. Other sessions do not exist for the caller. If absent, the
@@ -34,6 +40,7 @@ export type Authorize = (request: Request) => Access | null | undefined | Promis
 const ACCESS = options({
   identity: where<string>((value) => typeof value === 'string' && value !== '' && value.length <= 200, 'text of 1 to 200 characters'),
   scopes: z.array(z.enum(SCOPES)),
+  roles: where<string[]>(areRoles, ROLES_RULE).optional(),
   // Without a tenant, the caller has access to all sessions, so a misspelt or undefined tenant is a mistake.
   tenant: z.exactOptional(where<string>(isTenant, TENANT_RULE)),
   context: where<JsonObject>(isForcedContext, 'an object of at most 16,000 bytes of JSON').optional(),
@@ -70,6 +77,12 @@ export function unauthorized(): ServiceError {
 export function requireScope({ scopes }: Access, scope: Scope): void {
   if (scopes.includes(scope)) return
   throw new ServiceError('forbidden', 403, `This needs the scope "${scope}", which these credentials do not have.`)
+}
+
+/** Refuses a caller with a tenant. `what`: what only operators see, as the subject of a sentence. @throws ServiceError `forbidden`. */
+export function requireOperator({ tenant }: Access, what: string): void {
+  if (tenant === undefined) return
+  throw new ServiceError('forbidden', 403, `${what} are for credentials without a tenant.`)
 }
 
 /** A name for the caller, under which the server counts what the caller uses. */

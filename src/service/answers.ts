@@ -1,15 +1,19 @@
 // The types of the routes' answers, by operation. scripts/schemas.js makes their JSON schemas, answer-schemas.ts, for the OpenAPI document.
+import type { Scope } from '../client/admin/api-keys.ts'
+import type { Schedule } from '../client/admin/schedules.ts'
 import type { NewWebhook, Webhook, WebhookDelivery } from '../client/admin/webhooks.ts'
+import type { WorkersReport } from '../client/admin/workers.ts'
 import type { FeedEvent } from '../client/queries/feed.ts'
 import type { Page } from '../client/queries/list.ts'
 import type { SessionBudget } from '../client/session/budget.ts'
 import type { RunReport } from '../client/session/run-report.ts'
 import type { SessionReport } from '../client/session/status.ts'
-import type { SettledRun } from '../client/types.ts'
+import type { ScheduledMessage, SettledRun, TreeItem } from '../client/types.ts'
 import type { MemoryBlock } from '../session/built-in-tools/memory.ts'
 import type { Plan } from '../session/built-in-tools/plan.ts'
 import type { SessionEvent } from '../session/events.ts'
 import type {
+  ApproveAnswer,
   CheckpointAnswer,
   RollbackReport,
   PauseAnswer,
@@ -30,6 +34,8 @@ import type {
   StatusOverview,
   UsageSum,
 } from '../store/index.ts'
+import type { SharedBudget } from '../store/shared-budgets.ts'
+import type { ApprovalRule } from '../store/approval-rules.ts'
 import type { UiMetadata } from '../ui/protocol.ts'
 
 /** A message that was accepted. */
@@ -47,12 +53,6 @@ interface RunPending {
 
 /** The outcome of a message's run, as far as it is known. */
 type RunAnswer = SettledRun | RunPending
-
-/** A call that was approved. */
-interface CallApproved {
-  /** Digest of the arguments that it is executed with. */
-  digest: string
-}
 
 /** A message that is answered again. */
 interface MessageRegenerated {
@@ -86,6 +86,12 @@ interface Redelivered {
   count: number
 }
 
+/** A rate gate that was opened. */
+interface GateOpened {
+  /** Whether it was shut. */
+  opened: boolean
+}
+
 /** A message of a chat, as the AI SDK's `useChat` has it. */
 interface ChatMessage {
   /** For a user's message, its `messageId`; for an assistant's, the id of its first answer. */
@@ -108,8 +114,21 @@ interface ChatMessages {
   seq?: number
 }
 
+/** Who sends the request. */
+interface CallerAnswer {
+  /** The name under which requests are recorded. */
+  identity: string
+  /** What the caller may do. */
+  scopes: Scope[]
+  /** The caller's roles, for calls that only some people may decide. */
+  roles: string[]
+  /** The tenant whose sessions the caller sees; null: all sessions. */
+  tenant: string | null
+}
+
 /** What each operation answers; for a stream, the data of its events. */
 export interface OperationAnswers {
+  getCaller: CallerAnswer
   openSession: MessageAccepted
   sendMessage: MessageAccepted
   getSession: SessionReport
@@ -119,11 +138,19 @@ export interface OperationAnswers {
   getRun: RunReport
   listEvents: Items<SessionEvent>
   listCheckpoints: Page<ListedCheckpoint>
+  listScheduled: Items<ScheduledMessage>
+  createSchedule: Schedule
+  listSchedules: Page<Schedule>
+  getSchedule: Schedule
   listBudgets: Items<SessionBudget>
   getPlan: SessionPlan
   getMemory: Items<MemoryBlock>
-  watchSession: WatchItem
-  approveCall: CallApproved
+  watchSession: WatchItem | TreeItem
+  approveCall: ApproveAnswer
+  listApprovalRules: Items<ApprovalRule>
+  revokeApprovalRule: ApprovalRule
+  listSharedBudgets: Items<SharedBudget>
+  setSharedBudget: SharedBudget
   regenerate: MessageRegenerated
   resumeSession: SessionSummary
   rollBackSession: RollbackReport
@@ -145,6 +172,8 @@ export interface OperationAnswers {
   pauseWebhook: Webhook
   resumeWebhook: Webhook
   redeliver: Redelivered
+  getWorkers: WorkersReport
+  openGate: GateOpened
   listFeed: Items<FeedEvent>
   watchFeed: FeedEvent
   listUiMessages: ChatMessages

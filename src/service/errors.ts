@@ -22,7 +22,7 @@ export interface RefusalDetails {
 /**
  * A request that the web handler refused; it had no effect. Codes: `invalid_input`, `invalid_json`,
  * `unsupported_media_type`, `body_too_large`, `body_consumed`, `unknown_agent`, `unknown_cursor`, `unauthorized`, `forbidden`, `route_not_found`,
- * `method_not_allowed`, `too_many_watches`, `too_busy`, `chat_too_long`, `not_newest`, `rate_limited`, `draining`, `invalid_access`, `blob_not_found`, `webhook_not_found`,
+ * `method_not_allowed`, `too_many_watches`, `too_busy`, `chat_too_long`, `not_newest`, `rate_limited`, `draining`, `invalid_access`, `blob_not_found`, `webhook_not_found`, `too_many_webhooks`,
  * `internal_error`; of `pawl serve` also `invalid_http`, `headers_too_large`, `request_timeout`.
  */
 export class ServiceError extends PawlError {

@@ -5,6 +5,7 @@ import { Hono } from 'hono'
 import { z } from 'zod'
 import type { Logger } from '../agent/tool.ts'
 import { Pawl } from '../client/pawl.ts'
+import type { SessionHandle } from '../client/types.ts'
 import { plainFields } from '../log/plain.ts'
 import { secretsBy } from '../log/secrets.ts'
 import { withError } from '../log/user-logger.ts'
@@ -17,14 +18,20 @@ import type { JsonObject } from '../session/json.ts'
 import { type Access, accessOf, type Authorize, callerOf, isInScope, requireScope, requireSession, unauthorized } from './access.ts'
 import { ServiceError } from './errors.ts'
 import { bodyOf, paramsOf, parsed, queryOf } from './input.ts'
+import { consoleFiles } from './console.ts'
 import { documentOf } from './openapi.ts'
 import { refusal, statusOf } from './problem.ts'
 import { readinessOf } from './readiness.ts'
 import { requestMemory } from './request-memory.ts'
 import { type RouteCall, MEMORY, type Route } from './route.ts'
+import { APPROVAL_ROUTES } from './routes/approvals.ts'
+import { BUDGET_ROUTES } from './routes/budgets.ts'
+import { CALLER_ROUTES } from './routes/caller.ts'
 import { CHANGE_ROUTES } from './routes/changes.ts'
 import { LIST_ROUTES } from './routes/lists.ts'
+import { SCHEDULE_ROUTES } from './routes/schedules.ts'
 import { WEBHOOK_ROUTES } from './routes/webhooks.ts'
+import { WORKER_ROUTES } from './routes/workers.ts'
 import { SESSION_ROUTES } from './routes/sessions.ts'
 import { UI_ROUTES } from './routes/ui.ts'
 import { WATCH_ROUTES } from './routes/watch.ts'
@@ -71,6 +78,11 @@ export interface HandlerOptions {
    * to less, ends the stream. If `authorize` throws, the handler calls it again later.
    */
   reauthorizeEvery?: Duration
+  /**
+   * Serves the console, a page for operators, at `<basePath>/console/`. It sends its requests as the page's visitor, so `authorize` must
+   * know them by a cookie. Default false.
+   */
+  console?: boolean
   /** Logs requests that failed unexpectedly. Default: lines on standard error. */
   logger?: Logger
 }
@@ -110,10 +122,24 @@ const OPTIONS = options({
   keepAlive: duration({ example: '15s' }).optional(),
   stalledAfter: duration({ example: '60s' }).optional(),
   reauthorizeEvery: duration({ example: '2m' }).optional(),
+  console: z.boolean().optional(),
   logger: logger<Logger>().optional(),
 })
 
-const ROUTES: readonly Route[] = [...SESSION_ROUTES, ...WATCH_ROUTES, ...CHANGE_ROUTES, ...LIST_ROUTES, ...WEBHOOK_ROUTES, ...UI_ROUTES]
+/** All routes, except those of the console's files. */
+export const ROUTES: readonly Route[] = [
+  ...CALLER_ROUTES,
+  ...SESSION_ROUTES,
+  ...WATCH_ROUTES,
+  ...CHANGE_ROUTES,
+  ...LIST_ROUTES,
+  ...APPROVAL_ROUTES,
+  ...BUDGET_ROUTES,
+  ...SCHEDULE_ROUTES,
+  ...WEBHOOK_ROUTES,
+  ...WORKER_ROUTES,
+  ...UI_ROUTES,
+]
 /** A request that may be answered. */
 interface AdmittedRequest {
   route: Route
@@ -127,11 +153,11 @@ interface AdmittedRequest {
 /** A body's text, its JSON, and what is made from it. */
 const BODY_FACTOR = 5
 
-/** The approximate memory for a request. A body of unknown size may have any allowed size. */
-function neededBy({ method, memory = MEMORY.little }: Route, { headers }: Request, maxBodyBytes: number): number {
-  if (method === 'get') return memory
+/** The approximate memory for the body of a request. One of unknown size may have any allowed size. */
+function neededByBody({ method }: Route, { headers }: Request, maxBodyBytes: number): number {
+  if (method === 'get') return 0
   const length = Number(headers.get('content-length') ?? maxBodyBytes)
-  return memory + BODY_FACTOR * Math.min(length, maxBodyBytes)
+  return BODY_FACTOR * Math.min(length, maxBodyBytes)
 }
 
 /** How long a request waits for memory. */
@@ -193,7 +219,10 @@ export function createHandler(given: HandlerOptions): Handler {
     const params = parsed(route.params ?? NOTHING, paramsOf(pathParams, route.params ?? NOTHING), 'path')
     const queryMembers = route.query ?? NOTHING
     const query = parsed(queryMembers, queryOf(new URL(request.url).searchParams, queryMembers), 'query')
-    const release = await memory.reserve(callerOf(access), neededBy(route, request, maxBodyBytes), request.signal)
+    const { memory: needed = MEMORY.little } = route
+    const session = (id: string): SessionHandle => sessionOf(pawl, access, id)
+    const bytes = typeof needed === 'number' ? needed : await needed({ session, params: params as never })
+    const release = await memory.reserve(callerOf(access), bytes + neededByBody(route, request, maxBodyBytes), request.signal)
     try {
       const body = route.method === 'get' ? {} : parsed(route.body ?? NOTHING, await bodyOf(request, maxBodyBytes), 'body')
       const response = await answer({ pawl, agents, errorTexts, streams, admit }, {
@@ -233,10 +262,19 @@ export function createHandler(given: HandlerOptions): Handler {
   })
   // Public, as tools that generate clients and pages from it expect: it describes pawl's interface, not the deployment.
   at.get('/openapi.json', () => json(openApi, 200))
+  if (checked.console) {
+    const files = consoleFiles()
+    at.get('/console', ({ req }) => new Response(null, { status: 308, headers: { location: `${new URL(req.url).pathname}/` } }))
+    at.get('/console/*', ({ req }) => files.answer(req.path.slice(`${basePath}/console/`.length), req.raw))
+  }
   for (const route of ROUTES) {
-    at.on(route.method.toUpperCase(), route.path.replaceAll(/\{(\w+)\}/g, ':$1'), (context) =>
-      answering(context.req.raw, () => carryOut(route, context.req.raw, context.req.param() as Record<string, string>)),
-    )
+    at.on(route.method.toUpperCase(), route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (context) => {
+      const { raw: request } = context.req
+      const response = await answering(request, () => carryOut(route, request, context.req.param() as Record<string, string>))
+      // Nobody would read the body, and a stream would stay open.
+      if (request.method === 'HEAD') await response.body?.cancel()
+      return response
+    })
   }
   for (const [path, methods] of methodsByPath()) {
     at.all(path, (context) =>
@@ -271,6 +309,12 @@ interface HandlerParts extends Pick<RouteCall<never, never, never>, 'pawl' | 'ag
   admit(request: Request): Promise<Access>
 }
 
+/** @throws SessionNotFoundError for a session of another tenant. */
+function sessionOf(pawl: Pawl, access: Access, id: string): SessionHandle {
+  requireSession(access, id)
+  return pawl.session(id)
+}
+
 async function answer(
   { pawl, agents, errorTexts, streams, admit }: HandlerParts,
   { route, request, access, params, query, body }: AdmittedRequest,
@@ -286,10 +330,7 @@ async function answer(
     streams,
     agents,
     errorTexts,
-    session(id) {
-      requireSession(access, id)
-      return pawl.session(id)
-    },
+    session: (id) => sessionOf(pawl, access, id),
     async reauthorize(sessionId) {
       const now = await admit(request)
       requireScope(now, route.scope)

@@ -1,7 +1,7 @@
 // Requests with API keys: `Authorization: Bearer pawl_…`, or `X-Api-Key`.
-import { createHash } from 'node:crypto'
+import { createHash, timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { type ApiKey, isApiKey, type ApiKeys } from '../client/admin/api-keys.ts'
+import { type ApiKey, isApiKey, type ApiKeys, SCOPES } from '../client/admin/api-keys.ts'
 import type { Pawl } from '../client/pawl.ts'
 import { StoreError } from '../connect/errors.ts'
 import type { Access, Authorize } from './access.ts'
@@ -26,11 +26,28 @@ const SUSPECT_PAUSE_MS = 1_000
  * 10 seconds. While the side store is unavailable, keys that were valid less than 10 minutes ago are accepted.
  */
 export function apiKeyAuthorize(pawl: Pick<Pawl, 'apiKeys'>): Authorize {
-  return keyAuthorize(pawl, async () => false)
+  return keyAuthorize(pawl, { isSuspect: async () => false })
 }
 
-/** The same; `isSuspect`: whether many unknown keys have come from the request's address. */
-export function keyAuthorize({ apiKeys }: Pick<Pawl, 'apiKeys'>, isSuspect: (request: Request) => Promise<boolean>): Authorize {
+/** Accepts one key, whose holder may do everything: that of a server on the developer's own machine. */
+export function ownKeyAuthorize(own: string, otherKey: (request: Request) => string | undefined): Authorize {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+  return (request) => {
+    const text = textIn(request) ?? otherKey(request)
+    if (text === undefined || !timingSafeEqual(digest(text), digest(own))) return null
+    return { identity: 'developer', scopes: SCOPES }
+  }
+}
+
+interface KeyRules {
+  /** Whether many unknown keys have come from the request's address. */
+  isSuspect(request: Request): Promise<boolean>
+  /** Another place of the key in a request. */
+  otherKey?(request: Request): string | undefined
+}
+
+/** The same, by these rules. */
+export function keyAuthorize({ apiKeys }: Pick<Pawl, 'apiKeys'>, { isSuspect, otherKey }: KeyRules): Authorize {
   // Keyed by digest, so that a memory dump of the process contains no keys. Cached separately, so that unknown keys do not evict valid
   // ones.
   const valid = new LRUCache<string, { at: number; key: ApiKey }>({ max: MAX_KEYS })
@@ -66,7 +83,7 @@ export function keyAuthorize({ apiKeys }: Pick<Pawl, 'apiKeys'>, isSuspect: (req
   }
 
   return async (request) => {
-    const text = textIn(request)
+    const text = textIn(request) ?? otherKey?.(request)
     const key = text === undefined ? null : await keyFor(text, request)
     return key && accessOf(key)
   }
@@ -81,8 +98,8 @@ function textIn({ headers }: Request): string | undefined {
   return bearer ?? headers.get('x-api-key') ?? undefined
 }
 
-function accessOf({ name, scopes, tenant, context }: ApiKey): Access {
-  return { identity: `key:${name}`, scopes, ...(tenant !== null && { tenant }), ...(context !== null && { context }) }
+function accessOf({ name, scopes, roles, tenant, context }: ApiKey): Access {
+  return { identity: `key:${name}`, scopes, roles, ...(tenant !== null && { tenant }), ...(context !== null && { context }) }
 }
 
 /** Looks a key up; null if it is not valid. @throws ServiceError `rate_limited`; StoreError. */

@@ -18,6 +18,7 @@ const TAGS: readonly [string, string][] = [
   ['decisions', 'Decide on calls that wait for a person or a client.'],
   ['lists', 'Everything that the caller may see.'],
   ['operations', 'Repair and steer sessions.'],
+  ['schedules', 'Send messages to sessions at regular times.'],
   ['webhooks', 'Notify an address of what happens in sessions.'],
   ['health', 'Probes; they need no credentials.'],
 ]

@@ -39,8 +39,6 @@ export const MEMORY = {
   page: 16_000_000,
   /** The outline of a session, and a page of it. */
   chat: 32_000_000,
-  /** A value of up to 20 MB, its text and its bytes. */
-  value: 64_000_000,
 } as const
 
 /** A route's response on success. */
@@ -77,7 +75,7 @@ export interface RouteOf<P extends RequestMembers, Q extends RequestMembers, B e
   headers?: Readonly<Record<string, z.ZodType>>
   answer: RouteAnswer
   /** The memory that the handler reserves for a request, besides that for its body. Default: `MEMORY.little`. */
-  memory?: number
+  memory?: number | ((call: Pick<RouteCall<z.output<P>, never, never>, 'session' | 'params'>) => Promise<number>)
   handle(call: RouteCall<z.output<P>, z.output<Q>, z.output<B>>): Promise<unknown>
 }
 

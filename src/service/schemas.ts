@@ -25,7 +25,7 @@ export const messageId = z
   .describe('Identifies the message: pawl accepts each id once. Default: the Idempotency-Key, else a new UUID.')
 export const callId = z.string().min(1).max(200).describe("The call's id, such as t_1_2_0.")
 const A_DURATION = "must be a number of milliseconds, or a number with the unit ms, s, m, h or d, such as '30s'"
-const duration = z
+export const duration = z
   .union([z.int().min(1), matching(/^\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)$/, A_DURATION)], { error: A_DURATION })
   .describe("Milliseconds, or text with a unit, such as '30s'.")
 /** Any JSON. */
@@ -84,6 +84,15 @@ export const MESSAGE = {
     .describe('Interrupts the run in progress; the message opens the next one. Default false: it joins the run.'),
 }
 
+/** When a message is delivered; not for the routes of chat pages. */
+export const LATER = {
+  at: z.iso
+    .datetime({ offset: true })
+    .optional()
+    .describe('When the message is delivered, with the offset, at most ten years ahead. Default: at once. Excludes `delay`.'),
+  delay: duration.optional().describe('How long from now the message is delivered, at most ten years. Default: at once. Excludes `at`.'),
+}
+
 /** The members that open a session. */
 export const OPENING = {
   agent,
@@ -113,8 +122,13 @@ export const STEPS = {
 export const IDEMPOTENCY = {
   'Idempotency-Key': messageId
     .optional()
-    .describe('The message’s id, or that of what is created: pawl accepts each key once, however often a client repeats the request.'),
+    .describe(
+      'The message’s id, or that of what is created: pawl accepts each key once, however often a client repeats the request, and refuses it with 422 with other content.',
+    ),
 }
+
+/** A run; the maximum is that of a column in Postgres. */
+export const runNumber = z.int().min(1).max(2_147_483_647)
 
 /** The reason for a request; the caller's identity is known. */
 export const WHY = { reason }

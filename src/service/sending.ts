@@ -45,6 +45,8 @@ function piecesOf(whole: Uint8Array<ArrayBuffer>, { onEnd, stalledAfterMs, signa
       start(controller) {
         signal.addEventListener('abort', end, { once: true })
         watch(controller)
+        // The client may have disconnected while the response was made.
+        if (signal.aborted) end()
       },
       pull(controller) {
         clearTimeout(stalled)

@@ -7,14 +7,15 @@ import { cors } from 'hono/cors'
 import { inTime } from '../waiting/in-time.ts'
 import { numberText } from '../session/number-text.ts'
 import { ServiceError } from './errors.ts'
+import { addLogin, keyInCookie } from './console-login.ts'
 import { createHandler, type HandlerOptions } from './handler.ts'
-import { keyAuthorize } from './keys.ts'
+import { keyAuthorize, ownKeyAuthorize } from './keys.ts'
 import { nodeListener } from './node.ts'
 import { PROBLEM_TYPE, problemOf } from './problem.ts'
 import { rateLimits } from './rate-limits.ts'
 
 /** Options of a server for clients with API keys. */
-export interface ServerOptions extends Omit<HandlerOptions, 'authorize'> {
+export interface ServerOptions extends Omit<HandlerOptions, 'authorize' | 'basePath'> {
   host: string
   /** 0 for any free port. */
   port: number
@@ -22,6 +23,8 @@ export interface ServerOptions extends Omit<HandlerOptions, 'authorize'> {
   origins: readonly string[]
   /** Requests per minute for each identity in its tenant; 0 for no limit. */
   perMinute: number
+  /** The only key that is accepted; its holder may do everything. Default: the deployment's API keys. */
+  ownKey?: string
   /** How long the server keeps accepting connections while it drains, so that load balancers can react, in milliseconds. */
   drainDelayMs: number
 }
@@ -36,12 +39,21 @@ export interface RunningServer {
 const DRAIN_MS = 30_000
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { host, port, origins, perMinute, drainDelayMs, ...rest } = options
+  const { host, port, origins, perMinute, drainDelayMs, ownKey, ...rest } = options
   const addresses = new WeakMap<Request, string>()
   const limits = rateLimits(perMinute, (request) => addresses.get(request) ?? '')
-  const handler = createHandler({ ...rest, authorize: limits.limited(keyAuthorize(rest.pawl, limits.isSuspect)) })
+  const rules = { isSuspect: limits.isSuspect, ...(rest.console && { otherKey: keyInCookie }) }
+  const authorize = ownKey === undefined ? keyAuthorize(rest.pawl, rules) : ownKeyAuthorize(ownKey, keyInCookie)
+  const handler = createHandler({ ...rest, authorize: limits.limited(authorize) })
   const app = new Hono()
   if (origins.length > 0) app.use(crossOrigin(origins))
+  if (rest.console)
+    addLogin(app, async (key, request) => {
+      const asked = new Request(new URL('/v1/caller', request.url), { headers: { authorization: `Bearer ${key}` } })
+      addresses.set(asked, addresses.get(request) ?? '')
+      const answer = await handler(asked)
+      return answer.ok ? undefined : answer
+    })
   app.all('*', ({ req }) => handler(req.raw))
   const server = createServer(
     nodeListener(async (request) => app.fetch(request), {

@@ -178,6 +178,8 @@ function openStream(source: StreamSource, settings: StreamSettings, open: Map<En
 
   open.set(ending, source.caller)
   source.signal.addEventListener('abort', release, { once: true })
+  // The client may have disconnected while the request was prepared.
+  if (source.signal.aborted) release()
   return new Response(body, { headers: { ...HEADERS, ...source.headers } })
 }
 

@@ -1,12 +1,12 @@
 // Streams of UI chunks: what a session has done so far and does from now on, until it no longer continues by itself.
 import { inTime } from '../waiting/in-time.ts'
 import type { StoredPast } from '../client/session/stored-past.ts'
-import type { SessionHandle } from '../client/types.ts'
-import type { WatchItem } from '../session/watching/watching.ts'
+import type { SessionHandle, TreeItem } from '../client/types.ts'
 import type { UiChunk } from '../ui/protocol.ts'
 import { startStreaming, type UiCursor, type UiSentChunk, type UiChunkStream, type UiStreamOptions } from '../ui/streaming.ts'
 import { ServiceError } from './errors.ts'
 import type { ProblemBody } from './problem.ts'
+import { type ChildTexts, startChildTexts } from './ui-children.ts'
 import { type ChatPast, contentsOf, newContentsOf } from './ui-past.ts'
 import { beginningOf } from '../session/beginning.ts'
 
@@ -19,20 +19,27 @@ const GRACE_MS = 400
 export interface UiStreamRequest extends Omit<UiStreamOptions, 'past'> {
   session: SessionHandle
   past: ChatPast
+  /** Opens the sessions of agents that answer its calls. */
+  open(sessionId: string): SessionHandle
 }
 
 /** The stream as server-sent events. It keeps only what it needs of the session's past. */
-export function uiEvents({ session, past, ...options }: UiStreamRequest): (signal: AbortSignal) => AsyncGenerator<string> {
+export function uiEvents({ session, past, open, ...options }: UiStreamRequest): (signal: AbortSignal) => AsyncGenerator<string> {
   const { stored, outline } = past
   const begun = startStreaming({ ...options, past: outline })
-  const { from } = options
-  return (signal) => textsOf({ session, stored }, from, begun, signal)
+  const { from, show } = options
+  return (signal) => {
+    const { errorTexts } = options
+    const children = startChildTexts({ sessionId: session.id, show, errorTexts, isResumed: 'after' in from && !options.isFresh, open })
+    return textsOf({ session, stored, children }, from, begun, signal)
+  }
 }
 
 /** Where a stream reads. */
 interface ReadSource {
   session: SessionHandle
   stored: StoredPast | undefined
+  children: ChildTexts
 }
 
 async function* textsOf(
@@ -43,7 +50,9 @@ async function* textsOf(
 ): AsyncGenerator<string> {
   yield idLine(from)
   for await (const { event, place } of contentsOf(read.session, toShow, read.stored)) {
-    for (const one of stream.past(event, place)) yield textOf(one)
+    const sent = stream.past(event, place)
+    // An archived turn has only users' messages.
+    for (const one of place.isArchived ? sent : read.children.parent(event, sent, true)) yield textOf(one)
     if (signal.aborted) return
   }
   if (stream.end() !== 'ended') yield* rest(read, stream, signal)
@@ -54,12 +63,23 @@ async function* textsOf(
 
 async function* rest(read: ReadSource, stream: UiChunkStream, signal: AbortSignal): AsyncGenerator<string> {
   const stop = new AbortController()
-  const items = read.session.watch({ after: stream.seq, signal: AbortSignal.any([signal, stop.signal]) })[Symbol.asyncIterator]()
+  const { children } = read
+  const after = await children.begin(stream.seq)
+  const items = read.session.watch({ tree: true, after, signal: AbortSignal.any([signal, stop.signal]) })[Symbol.asyncIterator]()
   let next = items.next()
+  /** When a stream ends that nothing continues. What agents in the background say does not keep it open. */
+  let endsAt: number | undefined
   try {
     for (let end = stream.end(); end !== 'ended'; end = stream.end()) {
-      const item = await (end === 'soon' ? inTime(next, GRACE_MS) : next)
-      if (!item || item.done === true) return
+      if (end === 'open') endsAt = undefined
+      else endsAt ??= performance.now() + GRACE_MS
+      const item = await before(next, [children.dueIn(), endsAt === undefined ? undefined : endsAt - performance.now()])
+      if (item?.done === true) return
+      const isOver = endsAt !== undefined && performance.now() >= endsAt
+      if (!item) for (const one of children.due(isOver ? 'last' : undefined)) yield textOf(one)
+      if (!item && isOver) return
+      if (!item) continue
+      if (item.value.sessionId === read.session.id) endsAt = undefined
       for (const one of await sentFor(read, stream, item.value)) yield textOf(one)
       next = items.next()
     }
@@ -71,10 +91,20 @@ async function* rest(read: ReadSource, stream: UiChunkStream, signal: AbortSigna
   }
 }
 
-async function sentFor({ session, stored }: ReadSource, stream: UiChunkStream, item: WatchItem): Promise<UiSentChunk[]> {
+/** The result of `work`, or undefined if it takes longer than the shortest of these times. */
+function before<T>(work: Promise<T>, times: readonly (number | undefined)[]): Promise<T | undefined> {
+  const ms = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY))
+  return ms === Number.POSITIVE_INFINITY ? work : inTime(work, Math.max(0, ms))
+}
+
+async function sentFor({ session, stored, children }: ReadSource, stream: UiChunkStream, item: TreeItem): Promise<readonly UiSentChunk[]> {
+  if (item.sessionId !== session.id) {
+    children.child(item)
+    return children.due()
+  }
   switch (item.type) {
     case 'event':
-      return stream.event(await newContentsOf(session, stored, item.event))
+      return children.parent(item.event, stream.event(await newContentsOf(session, stored, item.event)))
     case 'delta':
       return stream.delta(item, item.delta)
     case 'reset':

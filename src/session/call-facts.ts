@@ -1,6 +1,6 @@
 // What a session knows of a tool call: its resolution, its attempts, its result and its effect.
 import type { UserBlock } from './content.ts'
-import type { Cost } from './spending/spend.ts'
+import type { Budget, Cost } from './spending/spend.ts'
 import type { Json } from './json.ts'
 
 /** What a tool does to the outside world, and therefore what may be repeated after a crash. */
@@ -53,7 +53,15 @@ export interface Resolution {
   tool: string
   /** Why the call cannot run. The model receives this as an error result. */
   invalid?: {
-    code: 'unknown_tool' | 'cut_off' | 'invalid_arguments' | 'invalid_idempotency_key' | 'denied' | 'invalid_output' | 'outcome_unknown'
+    code:
+      | 'unknown_tool'
+      | 'cut_off'
+      | 'invalid_arguments'
+      | 'invalid_idempotency_key'
+      | 'denied'
+      | 'invalid_output'
+      | 'outcome_unknown'
+      | 'invalid_context'
     message: string
   }
   /** The tool's effect. */
@@ -88,8 +96,13 @@ export interface Resolution {
   onUnknown?: 'ask' | 'tell_model'
   /** A person must approve the call before it is executed. */
   approval?: ApprovalTerms
-  /** A client answers the call; no worker executes it. */
-  client?: { timeoutMs?: number }
+  /** The rule that approves it in a person's place, if it still holds when the call is issued. */
+  approvedBy?: ApprovedBy
+  /**
+   * A client answers the call; no worker executes it. `agent`: a session of this agent answers it. `sleeps`: nobody answers it; it ends after
+   * that time, or when a message arrives.
+   */
+  client?: { timeoutMs?: number; agent?: AgentTerms; sleeps?: true }
   /** One of pawl's own tools: the workflow answers the call, and no worker executes it. */
   builtIn?: 'plan' | 'memory' | 'output'
   /** For a call that submits the run's output: the arguments as the schema transformed them, if it changed them. */
@@ -103,9 +116,43 @@ export interface ResolvedCall {
   input: Json
 }
 
+/** How a call of an agent is made. */
+export interface AgentTerms {
+  /** The agent's name. */
+  name: string
+  /** Context of the session that answers, if it is not the caller's. */
+  context?: Json
+  /** The task queue of the workers that serve the agent, if it is not the caller's. */
+  taskQueue?: string
+  /** What the answer may cost. Absent: a share of what the caller has left. */
+  budget?: Budget
+  /** The call does not wait for the answer. */
+  background?: true
+}
+
+/** Who may decide about a call. */
+export interface Approvers {
+  /** A person with this role. */
+  role: string
+}
+
+/** What approves a call instead of a person. */
+export interface ApprovedBy {
+  /** The rule's id. */
+  rule: string
+  /** `session`: a rule of the session, which its state has; `context`: one that the side store has. */
+  for: 'session' | 'context'
+  /** Who gave it. */
+  by?: string
+}
+
 export interface ApprovalTerms {
   /** The tool's reason. */
   reason?: string
+  /** Who may decide. Absent: anyone. */
+  approvers?: Approvers
+  /** A function that should have decided has failed, so a person must: no rule may. */
+  failed?: true
   /** Milliseconds until the request expires. */
   expiresMs: number
   /** What happens to a call whose request expires. */
@@ -152,6 +199,8 @@ export type ToolCallStatus =
   | 'running'
   | 'awaiting_approval'
   | 'awaiting_answer'
+  /** It waits for a time or a message. */
+  | 'asleep'
   | 'completed'
   | 'failed'
   | 'denied'

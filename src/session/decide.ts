@@ -1,5 +1,7 @@
 // Decides a session's next step from its state alone. The shell in `workflows/` carries it out and records the outcome.
 import { defined } from './defined.ts'
+import type { TraceRoot } from './agents/agent-call-facts.ts'
+import { childIdOf, isAgentCall, MAX_OPEN_AGENT_CALLS } from './agents/agent-calls.ts'
 import { shortHash } from './digest.ts'
 import type { StopReason, Usage } from './content.ts'
 import type { RecoveryStrategy } from './agent-facts.ts'
@@ -8,6 +10,8 @@ import { type Deadline, deadlineOf, deadlinesOf } from './deadlines.ts'
 import { hasEnded, isWaiting } from './past/call-status.ts'
 import { outputFailure } from './built-in-tools/output.ts'
 import { nextQuestion } from './question.ts'
+import type { ApprovedBy } from './call-facts.ts'
+import { ruleFor } from './standing/rules.ts'
 import { leavesByItself } from './recovery/recovery.ts'
 import { modelCallsOf, turnsOf } from './turns.ts'
 import type { CallState, QueuedMessage, RunState, SessionError, SessionState } from './state.ts'
@@ -21,7 +25,9 @@ export type SessionStep =
   | { do: 'call_model'; run: number; turn: number }
   /** Calls that need an approval, a client's answer or the answer to another question: the session requests each one. */
   | { do: 'ask'; calls: { call: CallState; for: 'approval' | 'answer' }[] }
-  /** No answer for this call came in time. */
+  /** Calls that rules approve in a person's place, if those still hold. */
+  | { do: 'use_rules'; calls: { call: CallState; by: ApprovedBy }[] }
+  /** No answer for this call came in time, or the model wakes up. */
   | { do: 'expire'; call: CallState }
   /** Calls that may run in parallel now. */
   | { do: 'run_calls'; run: number; turn: number; calls: CallState[] }
@@ -121,7 +127,7 @@ function deadlineExceeded(state: SessionState, run: RunState, due: Due): { code:
 
 /**
  * The queued messages that the run's next turn accepts: those before the first one whose deadline has passed, because that one would end
- * the run.
+ * the run. A model that sleeps, perhaps for days, accepts those after it, too.
  */
 function takesOf(state: SessionState, run: RunState, due: Due): string[] {
   const hasPassed = (message: QueuedMessage): boolean => {
@@ -131,6 +137,8 @@ function takesOf(state: SessionState, run: RunState, due: Due): string[] {
   const opener = run.turn === 0 ? state.inbox.find(({ messageId }) => messageId === run.messageId) : undefined
   // The run ends at once, and the other messages open the next run.
   if (opener && (hasPassed(opener) || deadlinesOf(state, run).some(due.deadline))) return [opener.messageId]
+  if (run.calls.some(({ resolution }) => resolution.client?.sleeps))
+    return state.inbox.flatMap((message) => (hasPassed(message) ? [] : [message.messageId]))
   const first = state.inbox.findIndex(hasPassed)
   return state.inbox.slice(0, first < 0 ? undefined : first).map(({ messageId }) => messageId)
 }
@@ -153,18 +161,48 @@ function nextRun(state: SessionState): SessionStep {
 
 function continueCalls(state: SessionState, run: RunState, due: Due): SessionStep {
   const open = run.calls.filter((call) => !hasEnded(call))
-  const toAsk = open.flatMap((call) => {
-    const need = needOf(state, call)
+  const ruled = ruledCalls(state, open)
+  const needs = open.flatMap((call) => {
+    const need = ruled.has(call) ? undefined : needOf(state, call)
     return need ? [{ call, for: need }] : []
   })
+  const toAsk = withinLimit(open, needs)
   if (toAsk.length > 0) return { do: 'ask', calls: toAsk }
-  const expired = open.find((call) => isWaiting(call) && due.call(call))
+  const expired = open.find((call) => isWaiting(call) && (due.call(call) || isWoken(state, run, call, due)))
   if (expired) return { do: 'expire', call: expired }
-  const calls = nextCalls(open)
+  const later = new Set(needs.map(({ call }) => call))
+  const calls = nextCalls(open.filter((call) => !later.has(call)))
+  // A rule is used when its call is about to be issued: until then, a person may revoke it.
+  const toApprove = [...ruled].filter(([call]) => calls.includes(call) || call.resolution.client !== undefined)
+  if (toApprove.length > 0) return { do: 'use_rules', calls: toApprove.map(([call, by]) => ({ call, by })) }
   if (calls.length > 0) return { do: 'run_calls', run: run.run, turn: run.turn, calls }
   const exceeded = deadlineExceeded(state, run, due)
   if (exceeded) return { do: 'fail_run', run: run.run, ...exceeded }
   return { do: 'wait' }
+}
+
+/** Leaves out the calls of agents for which too many are open. They are made when others have ended. */
+function withinLimit<N extends { call: CallState; for: 'approval' | 'answer' }>(open: readonly CallState[], needs: readonly N[]): N[] {
+  let left = MAX_OPEN_AGENT_CALLS - open.filter((call) => isAgentCall(call) && call.status === 'awaiting_answer').length
+  return needs.filter((need) => need.for === 'approval' || !isAgentCall(need.call) || left-- > 0)
+}
+
+/** The calls that need an approval and that rules approve. Each use of a rule counts for one call. */
+function ruledCalls(state: SessionState, open: readonly CallState[]): Map<CallState, ApprovedBy> {
+  const ruled = new Map<CallState, ApprovedBy>()
+  const taken = (rule: string): number => [...ruled.values()].filter((by) => by.rule === rule).length
+  for (const call of open) {
+    // Nobody has said that an effect may happen again whose outcome is unknown.
+    const may = needOf(state, call) === 'approval' && admit(state, call).as === 'execute'
+    const by = may ? ruleFor(state, call, taken) : undefined
+    if (by) ruled.set(call, by)
+  }
+  return ruled
+}
+
+/** Any message wakes the model that its next turn accepts: woken for another one, it would see none, and sleep and wake again and again. */
+export function isWoken(state: SessionState, run: RunState, { status }: CallState, due: Due): boolean {
+  return status === 'asleep' && takesOf(state, run, due).length > 0
 }
 
 /** What the call needs from a person or a client first. The session requests nothing for a call that would not be executed. */
@@ -213,7 +251,7 @@ export function admit(state: SessionState, call: Pick<CallState, 'resolution'>):
   const { resolution } = call
   if (resolution.invalid) return { as: 'invalid', ...resolution.invalid }
   if (resolution.effect === 'read') return { as: 'execute' }
-  if (resolution.key !== undefined) {
+  if (resolution.key !== undefined && !isAskedAgain(state, resolution)) {
     // The state knows the effects that completed after the call was resolved; the resolution knows all earlier ones.
     const of = state.keys[shortHash(resolution.key)] ?? resolution.replayOf
     if (of !== undefined) return { as: 'replay', of }
@@ -225,16 +263,30 @@ export function admit(state: SessionState, call: Pick<CallState, 'resolution'>):
   return { as: 'execute' }
 }
 
+/**
+ * Whether the call asks an agent that works in the background no more: it has failed, was stopped, or has answered in a part of the session
+ * that is gone. That an earlier call has started it is no answer.
+ */
+function isAskedAgain({ sessionId, background }: SessionState, { client, key }: Resolution): boolean {
+  return client?.agent?.background === true && key !== undefined && background?.[childIdOf(sessionId, key)] === undefined
+}
+
 /** Compares both the model's own arguments and those that a hook substituted. */
 function haveSameIntent(one: Resolution, other: Resolution): boolean {
   const digests = [other.inputDigest, other.ownDigest ?? other.inputDigest]
   return digests.includes(one.inputDigest) || digests.includes(one.ownDigest ?? one.inputDigest)
 }
 
+/** The run's stretch and its trace, if it is not its own. */
+interface InTrace {
+  stretch?: number | undefined
+  trace?: TraceRoot | undefined
+}
+
 /** Makes the part of a call's input that follows from the session, its run and the call. `input`: the raw arguments. */
 export function toolCallInput(
   { agent, context, tags, keysOf }: Pick<SessionState, 'agent' | 'context' | 'tags' | 'keysOf'>,
-  { run, intent, stretch, metadata }: Pick<RunState, 'run' | 'intent' | 'metadata'> & { stretch?: number | undefined },
+  { run, intent, stretch, trace, metadata }: Pick<RunState, 'run' | 'intent' | 'metadata'> & InTrace,
   call: ResolvedCall & { turn: number },
 ) {
   const { index, tool, effect, schemaDigest, key, generation } = call.resolution
@@ -245,7 +297,7 @@ export function toolCallInput(
     turn: call.turn,
     input: call.input,
     resolution: { index, tool, effect, schemaDigest, ...defined({ key, generation }) },
-    ...defined({ keysOf, stretch }),
+    ...defined({ keysOf, stretch, trace }),
     context,
     metadata,
     tags,

@@ -5,7 +5,7 @@ import type { LogEntry } from './events.ts'
 
 const DATED = /^(\{"v":1,"seq":\d+,)"at":\d+,("type":"(\w+)")/
 const TIME = /^\{"v":1,"seq":\d+,"at":(\d+),/
-const WITH_DUE_TIME = new Set(['approval_requested', 'answer_requested', 'error_entered'])
+const WITH_DUE_TIME = new Set(['approval_requested', 'answer_requested', 'sleep_started', 'error_entered'])
 
 /**
  * The digest after the event `json`, given the digest before it. 128 bits, hex. The digest omits times, because a task that was rejected

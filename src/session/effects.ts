@@ -42,6 +42,7 @@ export function noteEffect({ kinds, args, byCall }: Effects, event: SessionEvent
     event.type === 'hook_answered' ||
     event.type === 'emitted' ||
     event.type === 'spent' ||
+    event.type === 'allowance_raised' ||
     !('callId' in event) ||
     kinds.get(event.callId) === 'read'
   )

@@ -1,14 +1,17 @@
 // The events of a session. In `seq` order, they *are* the session: everything else is folded from them.
 import type { AssistantBlock, StopReason, Usage, UserBlock } from './content.ts'
-import type { BudgetRaise, BudgetScope, BudgetUnit, Cost } from './spending/spend.ts'
+import type { Budget, BudgetRaise, BudgetScope, BudgetUnit, Cost } from './spending/spend.ts'
 import type { HookEvent, HookRun } from './hooks/hooks.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { MemoryChange } from './built-in-tools/memory.ts'
 import type { ModelPrice } from './spending/model-price.ts'
 import type { PlanChange } from './built-in-tools/plan.ts'
 import type { AskedQuestion, QuestionReply } from './question-facts.ts'
+import type { CalledChild } from './agents/agent-call-facts.ts'
+import type { CallingSession, CallingCall, QuestionOutcome } from './agents/agent-call-facts.ts'
+import type { RuleTerms } from './standing/facts.ts'
 import type { RestoredValues } from './recovery/restored.ts'
-import type { Effect, FailedAttempt, Resolution, EffectReport, BlobRef, RunEffect, ResultContent } from './call-facts.ts'
+import type { Approvers, Effect, FailedAttempt, Resolution, EffectReport, BlobRef, RunEffect, ResultContent } from './call-facts.ts'
 import type { RecoveryStrategy, AgentFacts } from './agent-facts.ts'
 
 /** A point in a session's past: a checkpoint by its version, or the moment before a message was accepted or a run began. */
@@ -48,6 +51,19 @@ export interface Unreplayable {
   reason: string
 }
 
+/** A message that is delivered later. `deadlineMs` counts from its delivery. */
+export interface ScheduledContent {
+  messageId: string
+  content: string | UserBlock[]
+  dueAt: number
+  metadata?: JsonObject
+  blob?: BlobRef
+  deadlineMs?: number
+  interrupt?: true
+  by?: string
+  traceparent?: string
+}
+
 /** An event without its position in the session. */
 export type EventBody =
   | {
@@ -65,6 +81,8 @@ export type EventBody =
       after?: { run: number; checkpoint: number; origin: Watermark; keysOf?: string }
       /** The execution that no worker could replay; none of its events are known. */
       unreplayable?: Unreplayable
+      /** The session answers a call of another one. */
+      caller?: CallingSession
     }
   /**
    * A session whose workflow had closed resumes in a new chain of executions. `resetOf`: the execution that an operator reset;
@@ -74,7 +92,9 @@ export type EventBody =
   /**
    * `blob`: refers to the whole content; `content` then holds only its beginning. `deadlineMs`: milliseconds from this event, for the run
    * that takes the message. `receivedAt`: if an earlier execution had received the message, the time from which its deadline counts, in
-   * milliseconds since 1970. `traceparent`: the caller's span, as defined by W3C Trace Context.
+   * milliseconds since 1970. `traceparent`: the caller's span, as defined by W3C Trace Context. `call`: the message is the question of
+   * the session that called this one's agent. `dueAt`: the message had been scheduled for this time, in milliseconds since 1970, and it is
+   * now due. `answers`: the message is what a session that worked in the background for this call has answered.
    */
   | {
       type: 'message_received'
@@ -86,7 +106,17 @@ export type EventBody =
       receivedAt?: number
       by?: string
       traceparent?: string
+      call?: CallingCall
+      dueAt?: number
+      answers?: { session: string; callId: string }
     }
+  /**
+   * The session keeps the message until `dueAt`, in milliseconds since 1970; then a `message_received` with the same id follows. `interrupt`:
+   * it interrupts the run that is in progress then. The other members are as in `message_received`.
+   */
+  | ({ type: 'message_scheduled' } & ScheduledContent)
+  /** The messages are not delivered. Their ids stay accepted. */
+  | { type: 'messages_unscheduled'; messageIds: string[]; by?: string; reason?: string }
   | { type: 'message_rejected'; messageId?: string; code: string; reason: string }
   /** `intent`: the run that first accepted the message; absent: this one. A restart or a regeneration keeps it and the default keys. */
   | { type: 'run_started'; run: number; messageId: string; intent?: number }
@@ -274,7 +304,8 @@ export type EventBody =
     }
   /**
    * Something was spent besides an answer: a tool or a hook reported it with `ctx.spend`, or a model call was stopped before its answer was
-   * complete. `callId`, `tool`, `on` and `hook` are as in `emitted`; without any of them, the turn's model call spent it.
+   * complete. `callId`, `tool`, `on` and `hook` are as in `emitted`; without any of them, the turn's model call spent it. `child`: the
+   * session that answered the call spent it; `total`: all that it has spent so far.
    */
   | {
       type: 'spent'
@@ -290,9 +321,10 @@ export type EventBody =
       note?: string
       /** The amounts are assumed to be the most that can have been spent. */
       assumed?: true
+      child?: { session: string; total: { tokens: number; usd: number } }
     }
-  /** Four fifths of a limit are spent. `run`: the run, if the limit is a run's. */
-  | { type: 'budget_warning'; scope: BudgetScope; unit: BudgetUnit; run?: number; limit: number; spent: number }
+  /** Four fifths of a limit are spent. `run`: the run that is in progress; `budget`: for `shared`, the id of the budget that sessions share. */
+  | { type: 'budget_warning'; scope: BudgetScope | 'shared'; unit: BudgetUnit; budget?: string; run?: number; limit: number; spent: number }
   /** Limits are higher from here on. `run`: only for that run. */
   | { type: 'budget_raised'; scope: BudgetScope; run?: number; maxUsd?: number; maxTotalTokens?: number; by?: string; reason?: string }
   /** The session's plan has a new version. */
@@ -308,8 +340,24 @@ export type EventBody =
       tool: string
       digest: string
       reason?: string
+      /** Who may decide. Absent: anyone. */
+      approvers?: Approvers
       expiresAt: number
       onExpiry: 'deny' | 'error'
+    }
+  /** Somebody without the role of the call's approvers has tried to decide about it; it still waits. `roles`: those of that person. */
+  | {
+      type: 'approval_refused'
+      run: number
+      turn: number
+      callId: string
+      tool: string
+      digest: string
+      /** Whether the person wanted to approve it. */
+      approved: boolean
+      approvers: Approvers
+      by?: string
+      roles?: string[]
     }
   | {
       type: 'approval_decided'
@@ -326,12 +374,45 @@ export type EventBody =
       reason?: string
       /** No decision arrived in time. */
       expired?: true
+      /** The rule that approved it; nobody was asked, or the request was still open. `by` is the person who gave the rule. */
+      rule?: string
       /** Approved with these arguments instead of the model's, and their resolution. */
       input?: Json
       resolution?: Resolution
     }
-  /** A client must answer the call. `asks`: it is not a client tool's; an attempt of it has ended with a question to the user. */
-  | { type: 'answer_requested'; run: number; turn: number; callId: string; tool: string; expiresAt?: number; asks?: AskedQuestion }
+  /**
+   * A person wants later calls to be approved without being asked. `members`: of the contexts of the sessions to which the rule applies;
+   * absent: it applies to this session only. `tenant`: the tag that names the tenant; null: there is none.
+   */
+  | ({
+      type: 'approval_rule_given'
+      run: number
+      turn: number
+      callId: string
+      rule: string
+      members?: JsonObject
+      tenant?: string | null
+      by?: string
+      note?: string
+    } & RuleTerms)
+  /** A rule of this session no longer applies. */
+  | { type: 'approval_rule_revoked'; rule: string; by?: string; reason?: string }
+  /**
+   * A client must answer the call. `asks`: it is not a client tool's; an attempt of it has ended with a question to the user. `child`: a
+   * session of another agent answers it.
+   */
+  | {
+      type: 'answer_requested'
+      run: number
+      turn: number
+      callId: string
+      tool: string
+      expiresAt?: number
+      asks?: AskedQuestion
+      child?: CalledChild
+    }
+  /** The model sleeps until then, in milliseconds since 1970, or until a message arrives. The `tool_completed` that follows says which. */
+  | { type: 'sleep_started'; run: number; turn: number; callId: string; tool: string; expiresAt: number }
   /** The answer of a client tool is in the `tool_completed` that follows. `reply`: the answer to a question; the call continues with it. */
   | { type: 'answer_received'; run: number; turn: number; callId: string; tool: string; by?: string; reply?: QuestionReply }
   /** A client asked for a checkpoint while a turn was open: it is made when the turn has closed. */
@@ -438,6 +519,16 @@ export type EventBody =
    * update's; `code`: it was refused here.
    */
   | { type: 'request_passed_on'; id: string; name: string; code?: string; reason?: string }
+  /**
+   * The session that called this one's agent was told how its question ended, and what was spent so far. `delivered`: false if that session
+   * no longer exists.
+   */
+  | { type: 'caller_told'; as: QuestionOutcome['as']; run?: number; tokens: number; usd: number; delivered?: false }
+  /**
+   * A child may spend more for its caller's question: `budget`. With `callId`, the child is the session that answers this call; without, it
+   * is this session.
+   */
+  | { type: 'allowance_raised'; run?: number; turn?: number; callId?: string; tool?: string; budget: Budget }
   | { type: 'session_closed'; reason: 'idle' | 'requested'; by?: string }
 
 /** One fact about a session. `at` is milliseconds since 1970 by the workflow's clock; `v` is the encoding's version. */

@@ -29,11 +29,14 @@ export function eventsBehind(types: readonly NotificationType[]): EventType[] {
 export function notificationOf(event: SessionEvent): { type: NotificationType; facts: JsonObject } | undefined {
   switch (event.type) {
     case 'approval_requested': {
-      const { run, turn, callId, tool, digest, expiresAt } = event
-      return { type: 'call.waiting', facts: { kind: 'approval', run, turn, callId, tool, digest, expiresAt: timeOf(expiresAt) } }
+      const { run, turn, callId, tool, digest, approvers, expiresAt } = event
+      const about = { digest, expiresAt: timeOf(expiresAt), ...defined({ role: approvers?.role }) }
+      return { type: 'call.waiting', facts: { kind: 'approval', run, turn, callId, tool, ...about } }
     }
     case 'answer_requested': {
-      const { run, turn, callId, tool, expiresAt, asks } = event
+      const { run, turn, callId, tool, expiresAt, asks, child } = event
+      // A session of another agent answers.
+      if (child) return undefined
       const expires = defined({ expiresAt: expiresAt === undefined ? undefined : timeOf(expiresAt) })
       return { type: 'call.waiting', facts: { kind: asks ? 'question' : 'answer', run, turn, callId, tool, ...expires } }
     }
@@ -55,8 +58,8 @@ export function notificationOf(event: SessionEvent): { type: NotificationType; f
       return { type: 'session.error', facts: { code, strategy, ...defined({ run, turn, options, nextAttemptAt: retried }) } }
     }
     case 'budget_warning': {
-      const { scope, unit, run, limit, spent } = event
-      return { type: 'budget.warning', facts: { scope, unit, limit, spent, ...defined({ run }) } }
+      const { scope, unit, budget, run, limit, spent } = event
+      return { type: 'budget.warning', facts: { scope, unit, limit, spent, ...defined({ budget, run }) } }
     }
     default:
       return undefined

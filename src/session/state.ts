@@ -2,12 +2,14 @@
 import type { Budget, BudgetRaise, BudgetUnit, RunBudget, Spend } from './spending/spend.ts'
 import type { StopReason, Usage } from './content.ts'
 import type { AgentFacts, RecoveryStrategy, RunLimits } from './agent-facts.ts'
-import type { ErrorProgress, SessionStatus, Watermark } from './events.ts'
-import type { RunEffect, Resolution } from './call-facts.ts'
+import type { ErrorProgress, ScheduledContent, SessionStatus, Watermark } from './events.ts'
+import type { Approvers, RunEffect, Resolution } from './call-facts.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { MemoryState } from './built-in-tools/memory.ts'
 import type { PlanState } from './built-in-tools/plan.ts'
 import type { CallAsking } from './question-facts.ts'
+import type { AnsweredCall, BackgroundCall, CalledChild, CallerState } from './agents/agent-call-facts.ts'
+import type { SessionRule } from './standing/facts.ts'
 
 /** One tool call of the newest answer. */
 export interface CallState {
@@ -26,13 +28,24 @@ export interface CallState {
     | 'issued'
     | 'awaiting_approval'
     | 'awaiting_answer'
+    /** It waits for a time or a message. */
+    | 'asleep'
     /** The outcome is unknown, and a person must resolve it. */
     | 'awaiting_resolution'
     | 'completed'
     | 'failed'
     | 'unknown'
   /** The terms of the request that the call waits for. Times are milliseconds since 1970. */
-  asked?: { expiresAt?: number; onExpiry?: 'deny' | 'error'; digest?: string; reason?: string }
+  asked?: {
+    expiresAt?: number
+    onExpiry?: 'deny' | 'error'
+    digest?: string
+    reason?: string
+    /** Only a person with this role may decide. */
+    approvers?: Approvers
+    /** The session that answers the call; `seq`: that of the request. */
+    child?: CalledChild & { seq: number }
+  }
   /** What its attempts have asked the user, and the replies; absent: nothing. */
   asking?: CallAsking
   /** Whether a person has approved it. */
@@ -63,6 +76,8 @@ export interface RunState {
   since?: number
   /** Number of the run's stretch: it grows by one each time the run continues after a rest (`rests`). Absent: the first stretch. */
   stretch?: number
+  /** The call of another session that the run answers. */
+  answers?: AnsweredCall
   /** Number of the turn within the run, from 1. */
   turn: number
   /** The next step of the run. */
@@ -139,6 +154,12 @@ export interface QueuedMessage {
   since?: number
   /** What the failed run passes on to the run that restarts with this message. */
   budget?: RunBudget
+}
+
+/** A message that is delivered later. `seq`: that of its `message_scheduled`; `at`: when it was accepted, in milliseconds since 1970. */
+export interface ScheduledEntry extends ScheduledContent {
+  seq: number
+  at: number
 }
 
 export interface AutomaticRecoveries {
@@ -281,10 +302,14 @@ export interface SessionState {
   inbox: QueuedMessage[]
   /** Bytes of JSON of the entries in `inbox`, which are limited. */
   inboxBytes: number
+  /** Messages that are delivered later, the earliest first; absent: none. */
+  scheduled?: ScheduledEntry[]
   /** Short hashes of the newest 2,000 message ids accepted, for deduplication. */
   accepted: string[]
   /** The newest 100 completed effects, by short hash of their idempotency key. A worker finds older ones when it resolves a call. */
   keys: Record<string, string>
+  /** Rules of the session that approve calls in a person's place; absent: none. */
+  rules?: SessionRule[]
   /** Calls whose outcome is unknown, by call id. */
   unknown: Record<string, UnknownCall>
   /** Turns so far. */
@@ -313,6 +338,14 @@ export interface SessionState {
   hooksDue?: { run: number; turn: number }
   /** The agent as declared by the worker that made the newest model call; absent before the first one. */
   facts?: AgentFacts
+  /** The session that called this one's agent, and what became of its question; absent: this is not a child. */
+  caller?: CallerState
+  /** What each of the newest 100 children had spent when it last reported, by its id; absent: the session has called no agent. */
+  children?: Record<string, { tokens: number; usd: number }>
+  /** Calls of agents that work in the background, by the sessions that answer; absent: none. */
+  background?: Record<string, BackgroundCall>
+  /** What children may still spend that have not reported yet, by their ids: it is reserved. Absent: nothing. */
+  granted?: Record<string, Budget>
   /** Events before this point can no longer be read; absent if none are missing. */
   origin?: Watermark
   /** The session that it was forked from, and the last event that comes from it. */

@@ -27,6 +27,7 @@ export const SUGGESTIONS = {
   grantRole: () => 'pawl migrate --app-role <role>',
   listKeys: () => 'pawl keys list',
   listGates: () => 'pawl gates',
+  listRules: () => 'pawl approvals rules',
   openGate: (account: string) => `pawl gates open '${account.replaceAll("'", "'\\''")}'`,
   listWorkers: () => 'pawl agents',
   createKey: () => 'pawl keys create <name>',
@@ -35,6 +36,8 @@ export const SUGGESTIONS = {
   resumeWebhook: (id: string) => `pawl webhooks resume ${id}`,
   redeliver: (id: string) => `pawl webhooks redeliver ${id}`,
   listErrors: (of: 'all' | 'model') => `pawl errors${of === 'model' ? ' --context model' : ''} --since 1h`,
+  listSchedules: () => 'pawl schedules list',
+  listBudgets: () => 'pawl budgets',
   // Sessions.
   listSessions: () => 'pawl status',
   show: (session: string) => `pawl show ${session}`,
@@ -49,6 +52,7 @@ export const SUGGESTIONS = {
   close: (session: string) => `pawl close ${session}`,
   interrupt: (session: string) => `pawl interrupt ${session}`,
   resume: (session: string) => `pawl resume ${session}`,
+  scheduled: ({ session }: { session: string }) => `pawl scheduled ${session}`,
   unpause: (session: string) => `pawl unpause ${session}`,
   // Calls.
   listCalls: (session: string) => `pawl tools ${session}`,

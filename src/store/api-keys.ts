@@ -11,6 +11,7 @@ export interface StoredKey {
   digest: string
   name: string
   scopes: string[]
+  roles: string[]
   tenant: string | null
   context: JsonObject | null
   createdAt: Date
@@ -32,17 +33,17 @@ export interface StoredKeys {
 
 type Run = <T>(work: () => Promise<T>) => Promise<T>
 
-const COLUMNS = `id, digest, name, to_json(scopes) as scopes, tenant, context, ${ms('created_at')}, created_by, ${ms('revoked_at')}, revoked_by`
+const COLUMNS = `id, digest, name, to_json(scopes) as scopes, to_json(roles) as roles, tenant, context, ${ms('created_at')}, created_by, ${ms('revoked_at')}, revoked_by`
 
 export function storedKeysOf(database: Queryable, schema: PostgresSchema, writing: Run, reading: Run): StoredKeys {
   const table = schema.table('api_keys')
   return {
-    put: ({ id, digest, name, scopes, tenant, context, createdBy }) =>
+    put: ({ id, digest, name, scopes, roles, tenant, context, createdBy }) =>
       writing(async () => {
         const [row] = await database.query(
-          `insert into ${table} (id, digest, name, scopes, tenant, context, created_by)
-           values ($1, $2, $3, $4::text[], $5, $6::jsonb, $7) returning ${COLUMNS}`,
-          [id, digest, name, scopes, tenant, context && JSON.stringify(context), createdBy && safeKey(createdBy)],
+          `insert into ${table} (id, digest, name, scopes, roles, tenant, context, created_by)
+           values ($1, $2, $3, $4::text[], $5::text[], $6, $7::jsonb, $8) returning ${COLUMNS}`,
+          [id, digest, name, scopes, roles, tenant, context && JSON.stringify(context), createdBy && safeKey(createdBy)],
         )
         return keyOf(row as TextRow)
       }),
@@ -75,6 +76,7 @@ function keyOf(row: TextRow): StoredKey {
     digest: textIn(row, 'digest'),
     name: textIn(row, 'name'),
     scopes: jsonIn(row, 'scopes') as string[],
+    roles: jsonIn(row, 'roles') as string[],
     tenant: row.tenant ?? null,
     context: jsonIn(row, 'context') as JsonObject | null,
     createdAt: dateIn(row, 'created_at'),

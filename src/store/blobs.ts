@@ -6,12 +6,13 @@ import type { BlobRef, ResultContent } from '../session/call-facts.ts'
 import type { Json } from '../session/json.ts'
 import { withBlocks } from '../session/provider-blocks.ts'
 import { resultText } from '../session/transcript/results.ts'
+import { numberIn } from './postgres/columns.ts'
 import type { Database, Queryable } from './postgres/database.ts'
 import type { BlobPlace } from './rows.ts'
 import type { PostgresSchema } from './postgres/schema.ts'
 import type { MessageRow, ToolCallRow } from './rows.ts'
 import { safeKey } from './postgres/sanitise.ts'
-import { wasErased } from './write/erased.ts'
+import { excludeErasure, wasErased } from './write/erased.ts'
 
 /** Maximum bytes that one statement reads. */
 const READ_BYTES = 16_000_000
@@ -25,6 +26,8 @@ export interface Blobs {
   put(sessionId: string, blob: Blob, executionId?: string): Promise<void>
   /** The stored JSON texts, by sha256; a text that does not match its sha256 counts as missing. */
   get(sessionId: string, refs: readonly Pick<BlobRef, 'sha256' | 'bytes'>[]): Promise<Map<string, string>>
+  /** The bytes of a stored JSON text; undefined if it is missing. */
+  size(sessionId: string, sha256: string): Promise<number | undefined>
   /** Up to `bytes` of a stored JSON text, from a byte of its UTF-8 on, as Latin-1: a character for each byte. Undefined if it is missing. */
   piece(sessionId: string, sha256: string, from: number, bytes: number): Promise<string | undefined>
   /** Copies the existing values to another session. `executionId`: the execution that began it; nothing is copied if that was erased. */
@@ -51,6 +54,14 @@ export function blobsOf(
           : database.transaction((tx) => putUnlessErased(tx, schema, { sessionId, blob, executionId })),
       ),
     get: (sessionId, refs) => reading(() => getBlobs(database, schema, sessionId, refs)),
+    size: (sessionId, sha256) =>
+      reading(async () => {
+        const [row] = await database.query(`select bytes from ${schema.table('blobs')} where session_id = $1 and sha256 = $2`, [
+          safeKey(sessionId),
+          sha256,
+        ])
+        return (row && numberIn(row, 'bytes')) ?? undefined
+      }),
     piece: (sessionId, sha256, from, bytes) =>
       reading(async () => {
         // To find a position in characters, Postgres counts those before it: half a second for the last piece of a large file.
@@ -87,13 +98,10 @@ async function putUnlessErased(
   if (await mayStore(tx, schema, sessionId, executionId)) await putBlob(tx, schema, sessionId, blob)
 }
 
-/**
- * Whether the session may get values of this execution, until the transaction ends. An erasure locks the session's row, so what it recorded
- * is visible once this lock is acquired.
- */
+/** Whether the session, which may have no row yet, may get values of this execution, until the transaction ends. */
 async function mayStore(tx: Queryable, schema: PostgresSchema, sessionId: string, executionId: string): Promise<boolean> {
   const key = safeKey(sessionId)
-  await tx.query(`select from ${schema.table('sessions')} where session_id = $1 for share`, [key])
+  await excludeErasure(tx, schema, key)
   return !(await wasErased(tx, schema, key, executionId))
 }
 

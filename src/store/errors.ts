@@ -35,6 +35,14 @@ export function asStoreError(error: unknown, address?: string): StoreError {
     return new StoreError('store_failed', `The side store failed: ${reasonOf(error)}. Please report this with the cause.`, options)
   }
   const server = `Postgres${address === undefined ? '' : ` at ${address}`}`
+  if (isDeadlock(error)) {
+    const advice = 'Check what else locks its rows for long; the next call retries.'
+    return new StoreError(
+      'store_unavailable',
+      `${server} gave a transaction up for others, again and again: ${reasonOf(error)}. ${advice}`,
+      options,
+    )
+  }
   if (state === ENDED) {
     const advice = 'Ask for less, such as a shorter time span, or check what keeps Postgres busy; the next call retries.'
     return new StoreError('store_unavailable', `${server} ended a statement early: ${reasonOf(error)}. ${advice}`, options)
@@ -81,6 +89,11 @@ export function isForeignPast(error: unknown): boolean {
 /** Whether the session was erased, so that nothing of it is stored again. */
 export function isErased(error: unknown): boolean {
   return error instanceof StoreError && error.code === 'session_erased'
+}
+
+/** Whether Postgres has rolled a transaction back because it and others waited for each other. */
+export function isDeadlock(error: unknown): boolean {
+  return sqlState(error) === '40P01'
 }
 
 /** Whether a statement exceeded its time limit. */

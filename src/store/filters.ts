@@ -32,6 +32,10 @@ export interface SessionFilter extends TimeSpan {
   tags?: string[]
   /** Only sessions whose id begins with this. */
   idPrefix?: string
+  /** Also sessions that answer calls of others. */
+  children?: boolean
+  /** Only this session and those below it. */
+  tree?: string
 }
 
 /** Selects sessions in error; the time span is for when they entered it. */
@@ -106,6 +110,12 @@ export interface PendingFilter {
   /** Calls of sessions that have all of these tags. */
   tags?: string[]
   session?: string
+  /** Whether the sessions below `session` are included. */
+  tree?: boolean
+  /** Calls that a person with this role must approve. */
+  role?: string
+  /** Calls that wait for an approval and have this `group`. */
+  group?: string
   /** Only sessions whose id begins with this. */
   idPrefix?: string
 }
@@ -114,6 +124,8 @@ export interface PendingFilter {
 export interface UsageFilter extends TimeSpan {
   by: UsageBy
   session?: string
+  /** Whether the sessions below `session` are included. */
+  tree?: boolean
   /** Only sessions whose id begins with this. */
   idPrefix?: string
 }

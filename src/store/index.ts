@@ -3,6 +3,8 @@ import type { Pool } from 'pg'
 import type { Logger } from '../agent/tool.ts'
 import type { TellWait } from '../connect/waits.ts'
 import { storedKeysOf } from './api-keys.ts'
+import { storedRulesOf } from './approval-rules.ts'
+import { type StoredBudgets, storedBudgetsOf } from './shared-budgets.ts'
 import { blobsOf } from './blobs.ts'
 import { keptStates } from './write/checkpoints.ts'
 import { boundedReads, type Database, databaseAt } from './postgres/database.ts'
@@ -17,7 +19,7 @@ import { migrate, migrationNames, pendingMigrations } from './postgres/migrate.t
 import type { WatchMode } from './postgres/outages.ts'
 import { lastCallEnd, liveReader, saveDeltas, sweepDeltas, tidyDeltas } from './deltas.ts'
 import { findKey } from './maintenance/completed-keys.ts'
-import { locateMessage, readEntries, readEvents, readHead, readMessages } from './read/reader.ts'
+import { locateMessage, readEntries, readEvents, readHead, readMessages, readSentMessage } from './read/reader.ts'
 import { readCensus } from './read/census.ts'
 import { readCheckpointSeq, readNewestRun, readStateAt } from './read/past.ts'
 import { conversationsOf } from './read/conversation.ts'
@@ -42,6 +44,7 @@ export type * from './maintenance/upkeep.ts'
 
 /** The key under which workers listen for gates. It differs from every session's id, because no id contains a line break. */
 const GATES = 'gates\n'
+const BUDGETS = 'budgets\n'
 
 /** Options of `openStore`. */
 export interface StoreOptions {
@@ -122,6 +125,7 @@ export function openStore(options: StoreOptions): Store {
     events: (sessionId, page) => reading(() => readEvents(database, schema, sessionId, page)),
     entries: (sessionId, page) => reading(() => readEntries(database, schema, sessionId, page)),
     messages: (sessionId) => reading(() => readMessages(reads, schema, sessionId)),
+    sentMessage: (sessionId, messageId) => reading(() => readSentMessage(reads, schema, sessionId, messageId)),
     locateMessage: (sessionId, messageId) => reading(() => locateMessage(database, schema, sessionId, messageId)),
     completedKey: (sessionId, key) => reading(() => findKey(database, schema, sessionId, key)),
     saveDeltas: (parts) => prepared(() => saveDeltas(database, schema, parts)),
@@ -134,6 +138,8 @@ export function openStore(options: StoreOptions): Store {
     blobs: blobsOf(database, schema, prepared, reading),
     apiKeys: storedKeysOf(database, schema, prepared, reading),
     webhooks: storedWebhooksOf(database, schema, prepared, reading),
+    budgets: notifying(storedBudgetsOf(database, schema, prepared, reading), () => stops.notifier.notify(BUDGETS, false)),
+    rules: storedRulesOf(database, schema, prepared, reading),
     upkeep: upkeepOf(database, schema, prepared),
     watch: (sessionId, wake, which) => listener.watch(safeKey(sessionId), wake, which),
     notifyStop: (sessionId) => stops.notifier.notify(safeKey(sessionId), false),
@@ -152,6 +158,7 @@ export function openStore(options: StoreOptions): Store {
     probeGate: (key, everyMs) => prepared(() => probeGate(database, schema, { key, everyMs })),
     shutGates: () => reading(() => shutGates(database, schema)),
     watchGates: (wake) => stops.listener.watch(GATES, wake),
+    watchBudgets: (wake) => stops.listener.watch(BUDGETS, wake),
     watchStored(onStored) {
       writing.onStored = onStored
     },
@@ -168,6 +175,16 @@ export function openStore(options: StoreOptions): Store {
       await database.close()
     },
   }
+}
+
+/** Tells workers of changes. */
+function notifying(budgets: StoredBudgets, notify: () => void): StoredBudgets {
+  const told = async <T>(change: Promise<T>): Promise<T> => {
+    const done = await change
+    notify()
+    return done
+  }
+  return { ...budgets, set: (terms, by) => told(budgets.set(terms, by)), remove: (id) => told(budgets.remove(id)) }
 }
 
 async function prepare(

@@ -1,6 +1,7 @@
 // The rows of the store's lists.
 import type { SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
+import type { Approvers } from '../session/call-facts.ts'
 import type { CallQuestion } from '../session/question-facts.ts'
 import type { SessionError } from '../session/state.ts'
 import type { SessionRow, MessageRow, ToolCallRow, ErrorRow, PlanProgress, BlobPlace } from './rows.ts'
@@ -41,6 +42,8 @@ export interface ListedSession extends SessionRow {
   parent: string | null
   /** The last event that it inherited from `parent`. */
   forkedSeq: number | null
+  /** If it answers calls of another session: the root of its tree. Its caller's id is its own without the last part. Otherwise null. */
+  root: string | null
   /** The model of the newest turn. */
   model: string | null
   /** Provider of that model. */
@@ -78,7 +81,7 @@ export interface ArchivedMessage extends ListedMessage {
   /** When it was archived; null if that was before pawl recorded the time. */
   archivedAt: Date | null
   /** Why it was removed from the transcript. */
-  why: 'rolled_back' | 'restarted' | 'recovered' | 'abandoned' | 'started_over' | 'forked' | 'pruned'
+  why: 'rolled_back' | 'restarted' | 'recovered' | 'abandoned' | 'unscheduled' | 'started_over' | 'forked' | 'pruned'
 }
 
 /** A checkpoint in a list, without its state. */
@@ -150,6 +153,8 @@ export type ListedPendingCall = {
   agent: string
   /** The session's tags. */
   tags: string[]
+  /** The agents above the session, from the root of its tree; empty if no other session called it. */
+  path: string[]
   /** The call's id: `t_<run>_<turn>_<index>`. */
   callId: string
   /** Number of the run within the session, from 1. */
@@ -179,6 +184,14 @@ export type ListedPendingCall = {
       kind: 'approval'
       /** Digest of tool and arguments, for `approve` and `deny`. */
       digest: string
+      /** Who may decide: a person with this role; null if anyone may. */
+      approvers: Approvers | null
+      /**
+       * The same for all calls that one decision can settle: those of one agent's tool, with the same approvers, in sessions of one tenant
+       * with the same context (or in one session that has none). Approve one of them with `remember: { for: 'context', matching: 'tool' }`
+       * (`for: 'session'` without a context).
+       */
+      group: string
       /** What happens to the request at its expiry. */
       onExpiry: 'deny' | 'error'
     }

@@ -54,16 +54,18 @@ export interface MessageRow {
   turn: number | null
   /** The speaker, as in the Messages API. */
   role: Message['role']
-  /** Which side the message comes from. */
-  kind: 'user' | 'assistant' | 'tool_results'
+  /** Which side the message comes from; `scheduled`: a user's message that is delivered later. */
+  kind: 'user' | 'assistant' | 'tool_results' | 'scheduled'
   /** Text, or content blocks. */
   content: Message['content']
   /** Metadata that the caller sent with it. */
   metadata: JsonObject | null
   /** Who sent it, as given by the sender. */
   by: string | null
-  /** When it was accepted. */
+  /** When it was accepted or, if it had been scheduled, delivered. */
   at: Date
+  /** When a user's message is to be delivered, or was; null: it was not scheduled. */
+  scheduledFor: Date | null
 }
 
 /** One row of `tool_calls`. */

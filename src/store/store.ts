@@ -5,6 +5,7 @@ import type { DeltaCursor, DeltaPart, DeltaStream } from '../session/watching/de
 import type { LogEntry, SessionEvent } from '../session/events.ts'
 import type { Json } from '../session/json.ts'
 import type { StoredKeys } from './api-keys.ts'
+import type { StoredRules } from './approval-rules.ts'
 import type { Blobs } from './blobs.ts'
 import type { SliceSnapshot } from '../session/slices/slices.ts'
 import type { SessionState } from '../session/state.ts'
@@ -18,6 +19,7 @@ import type { StoreUpkeep } from './maintenance/upkeep.ts'
 import type { Key } from './filters.ts'
 import type { MessagePlace, MessageRow, WrittenEvents, StoredHead } from './rows.ts'
 import type { Census } from './read/census.ts'
+import type { StoredBudgets } from './shared-budgets.ts'
 import type { StoredWebhooks } from './webhooks.ts'
 import type { Consumer, FeedStretch } from './write/consumers.ts'
 
@@ -103,6 +105,8 @@ export interface Store {
   /** The same events as they were flushed, with text and digests. */
   entries(sessionId: string, options?: EventRange): Promise<LogEntry[]>
   messages(sessionId: string): Promise<MessageRow[]>
+  /** The user's message with that id in the transcript, or that is delivered later; null: there is none, or its content is lost. */
+  sentMessage(sessionId: string, messageId: string): Promise<Pick<MessageRow, 'content' | 'metadata'> | null>
   /** The call that used the key, if its events were pruned; null if none did. */
   completedKey(sessionId: string, key: string): Promise<KeptKey | null>
   /** Where the message's events can be followed, or why they are gone. */
@@ -129,6 +133,10 @@ export interface Store {
   readonly apiKeys: StoredKeys
   /** Webhooks, and what their targets have not accepted yet. */
   readonly webhooks: StoredWebhooks
+  /** Standing approvals. */
+  readonly rules: StoredRules
+  /** Budgets over many sessions. */
+  readonly budgets: StoredBudgets
   /** Pruning, erasing, and support for rebuilds. */
   readonly upkeep: StoreUpkeep
 
@@ -162,6 +170,8 @@ export interface Store {
   /** Calls back when a worker has shut a gate, or may have. */
   watchGates(wake: () => void): () => void
 
+  /** Calls back when a shared budget was set or removed, or may have been. */
+  watchBudgets(wake: () => void): () => void
   /** Calls back with the events that this store has written, each once over all writing processes. A second listener replaces the first. */
   watchStored(onStored: (stored: WrittenEvents) => void): void
   /** Counts open sessions, errors, and waiting calls and messages, over all sessions. */
@@ -172,7 +182,7 @@ export interface Store {
   newestRun(sessionId: string, upTo: number): Promise<number | null>
   /** `seq` of the event that recorded the checkpoint; null if the store has no such checkpoint. */
   checkpointSeq(sessionId: string, version: number): Promise<number | null>
-  /** Acquires or extends a consumer's lease on the feed; returns its place, or null while another process holds the lease. */
+  /** Acquires or extends a consumer's lease on the feed; returns its place, or null while another live process holds the lease. */
   leaseFeed(consumer: Consumer, forMs: number): Promise<Key | null>
   /**
    * Records how far the consumer has come, and extends its lease. Records nothing and returns false if another process has taken the

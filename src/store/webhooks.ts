@@ -55,6 +55,7 @@ export interface FailedDelivery {
 
 export interface DeliveryFilter {
   webhookId?: string
+  /** Only those of webhooks for sessions whose ids begin with this. */
   idPrefix?: string
   /** Only those that were given up, or only those that wait. */
   givenUp?: boolean
@@ -67,8 +68,8 @@ export interface StoredWebhooks {
   put(
     webhook: Pick<StoredWebhook, 'id' | 'url' | 'secret' | 'types' | 'agent' | 'idPrefix' | 'withContent' | 'createdBy'>,
   ): Promise<StoredWebhook>
-  /** Oldest first. */
-  list(): Promise<StoredWebhook[]>
+  /** Oldest first; of sessions whose ids begin with the prefix, or all. */
+  list(idPrefix?: string): Promise<StoredWebhook[]>
   /** Those to which requests are sent: all that are not paused, without counting their deliveries. */
   active(): Promise<ActiveWebhook[]>
   /** Pauses or resumes it; null if there is none. Pausing a paused one changes nothing. */
@@ -96,6 +97,9 @@ export type ActiveWebhook = Pick<StoredWebhook, 'id' | 'url' | 'secret' | 'types
 
 type Run = <T>(work: () => Promise<T>) => Promise<T>
 
+/** How far the clocks of workers may be from the database's. */
+const CLOCK_SKEW = '5 minutes'
+
 const SETTINGS = 'w.id, w.url, w.secret, to_json(w.types) as types, w.agent, w.id_prefix, w.with_content::text'
 const DELIVERY = `webhook_id, session_id, seq, agent, type, ${ms('happened_at')}, facts, ${ms('queued_at')}, attempts, ${ms('due_at')}, last_error, ${ms('given_up_at')}`
 
@@ -116,6 +120,9 @@ export function storedWebhooksOf(database: Database, schema: PostgresSchema, wri
   const one = async (on: Queryable, id: string): Promise<StoredWebhook | null> =>
     (await listed(on, 'where w.id = $1', [safeKey(id)]))[0] ?? null
 
+  /** Before its deliveries, in the order in which a removal locks them. */
+  const lock = (tx: Queryable, webhookId: string) => tx.query(`select from ${webhooks} where id = $1 for no key update`, [webhookId])
+
   return {
     put: ({ id, url, secret, types, agent, idPrefix, withContent, createdBy }) =>
       writing(() =>
@@ -128,7 +135,10 @@ export function storedWebhooksOf(database: Database, schema: PostgresSchema, wri
           return (await one(tx, id)) as StoredWebhook
         }),
       ),
-    list: () => reading(() => listed(database, '', [])),
+    list: (idPrefix) =>
+      reading(() =>
+        idPrefix === undefined ? listed(database, '', []) : listed(database, 'where starts_with(w.id_prefix, $1)', [safeKey(idPrefix)]),
+      ),
     active: () =>
       reading(async () =>
         (await database.query(`select ${SETTINGS} from ${webhooks} w where w.paused_at is null order by w.id`)).map(settingsOf),
@@ -164,7 +174,8 @@ export function storedWebhooksOf(database: Database, schema: PostgresSchema, wri
           happened_at: happenedAt.toISOString(),
           facts,
         }))
-        // A webhook may have been removed meanwhile.
+        // A webhook may have been removed meanwhile. It is notified of what happens after its creation, also by a rebuild, which makes all
+        // events new. An erasure holds its session's row, so that nothing is queued alongside it.
         await database.query(
           `insert into ${deliveries} (webhook_id, session_id, seq, agent, type, happened_at, facts, due_at)
            select q.webhook_id, q.session_id, q.seq, q.agent, q.type, q.happened_at, q.facts,
@@ -172,8 +183,9 @@ export function storedWebhooksOf(database: Database, schema: PostgresSchema, wri
                select max(d.due_at) from ${deliveries} d where d.webhook_id = q.webhook_id and d.session_id = q.session_id and d.given_up_at is null
              ))
            from jsonb_to_recordset($1::jsonb) as q(webhook_id text, session_id text, seq bigint, agent text, type text, happened_at timestamptz, facts jsonb)
-           join ${webhooks} w on w.id = q.webhook_id
+           join ${webhooks} w on w.id = q.webhook_id and q.happened_at > w.created_at - interval '${CLOCK_SKEW}'
            join ${schema.table('sessions')} s on s.session_id = q.session_id and s.erased_at is null
+           order by q.session_id, q.seq for key share of s
            on conflict do nothing`,
           [withoutUnsafeEscapes(JSON.stringify(rows))],
         )
@@ -204,6 +216,7 @@ export function storedWebhooksOf(database: Database, schema: PostgresSchema, wri
     delivered: ({ webhookId, sessionId, seq }) =>
       writing(() =>
         database.transaction(async (tx) => {
+          await lock(tx, webhookId)
           const gone = await tx.query(`delete from ${deliveries} where webhook_id = $1 and session_id = $2 and seq = $3 returning seq`, [
             webhookId,
             safeKey(sessionId),
@@ -220,6 +233,7 @@ export function storedWebhooksOf(database: Database, schema: PostgresSchema, wri
         database.transaction(async (tx) => {
           const key = safeKey(sessionId)
           const text = safeKey(error)
+          await lock(tx, webhookId)
           await tx.query(
             `update ${deliveries} set attempts = attempts + 1, last_error = $4,
                due_at = now() + make_interval(secs => coalesce($5::float8, 0) / 1000),
@@ -240,8 +254,9 @@ export function storedWebhooksOf(database: Database, schema: PostgresSchema, wri
       reading(async () => {
         const rows = await database.query(
           `select ${DELIVERY} from ${deliveries}
-           where ($1::text is null or webhook_id = $1) and ($2::text is null or starts_with(session_id, $2))
-             and ($3::boolean is null or (given_up_at is not null) = $3)
+           where ($1::text is null or webhook_id = $1) and ($2::text is null or webhook_id in (
+               select w.id from ${webhooks} w where starts_with(w.id_prefix, $2)
+             )) and ($3::boolean is null or (given_up_at is not null) = $3)
            order by queued_at, session_id, seq limit $4`,
           [webhookId === undefined ? null : safeKey(webhookId), idPrefix === undefined ? null : safeKey(idPrefix), givenUp ?? null, limit],
         )
@@ -250,7 +265,7 @@ export function storedWebhooksOf(database: Database, schema: PostgresSchema, wri
     redeliver: (webhookId, sessionId) =>
       writing(async () => {
         const rows = await database.query(
-          `update ${deliveries} set given_up_at = null, attempts = 0, due_at = now()
+          `update ${deliveries} set given_up_at = null, attempts = 0, due_at = now(), queued_at = now()
            where webhook_id = $1 and given_up_at is not null and ($2::text is null or session_id = $2) returning seq`,
           [safeKey(webhookId), sessionId === undefined ? null : safeKey(sessionId)],
         )

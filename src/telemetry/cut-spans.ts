@@ -6,7 +6,7 @@ import type { RunState, SessionState } from '../session/state.ts'
 import { present, sessionAttributes } from './attributes.ts'
 import { spanOf } from './ids.ts'
 import type { Attributes, Span } from './span.ts'
-import type { TrackedSession } from './tracked.ts'
+import { stretchOf, type TrackedSession } from './tracked.ts'
 
 /** A stretch of a run in progress. */
 type StretchRef = Pick<RunState, 'run' | 'stretch'>
@@ -17,11 +17,12 @@ export function placeIn({ current }: SessionState): StretchRef | undefined {
 }
 
 /** What the event removes from the session, as a span of the newest run. The spans of the removed part have been exported, and stay. */
-export function cutSpans({ state, newest }: TrackedSession, event: SessionEvent, left: StretchRef | undefined): Span[] {
+export function cutSpans(tracked: TrackedSession, event: SessionEvent, left: StretchRef | undefined): Span[] {
+  const { state, newest } = tracked
   const cut = event.type === 'forked' ? undefined : cutOf(event, newest)
   if (!cut || event.seq === 1) return []
   const { run } = newest
-  const place = { sessionId: state.sessionId, run, stretch: left?.run === run ? left.stretch : undefined }
+  const place = stretchOf(tracked, run, left?.run === run ? left.stretch : undefined)
   return [
     {
       ...spanOf(place, { kind: 'event', seq: event.seq }),

@@ -52,12 +52,13 @@ const OUTCOMES: Partial<Record<SessionEvent['type'], string>> = {
 
 function stretchSpan(
   { state }: TrackedSession,
-  { run, stretch }: OpenRun,
+  { of, parentSpanId }: OpenRun,
   event: SessionEvent,
   { about, startedAt, links }: { about: Attributes; startedAt: number; links: SpanLink[] },
 ): Span {
   return {
-    ...spanOf({ sessionId: state.sessionId, run, stretch }, { kind: 'run' }),
+    ...spanOf(of, { kind: 'run' }),
+    ...(parentSpanId !== undefined && { parentSpanId }),
     name: `invoke_agent ${state.agent}`,
     kind: 'internal',
     startedAt: Math.min(startedAt, event.at),
@@ -75,7 +76,7 @@ export function endTurn(tracked: TrackedSession, event: SessionEvent, { contents
   const turn = open?.turn
   if (!open || !turn) return []
   delete open.turn
-  const place = { sessionId: state.sessionId, run: open.run, stretch: open.stretch }
+  const place = open.of
   const inputs: (string | UserBlock[])[] = turn.takes.flatMap((messageId) => {
     const message = messages.get(messageId)
     return message ? [message.content] : []

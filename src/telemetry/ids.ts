@@ -1,5 +1,6 @@
 // The ids of traces and spans. They are derived from what they describe, so that every process computes the same ids.
 import { sha256 } from '@noble/hashes/sha2.js'
+import type { TraceRoot } from '../session/agents/agent-call-facts.ts'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 
 /** A stretch of a run, which one trace describes. */
@@ -8,6 +9,8 @@ export interface Stretch {
   run: number
   /** See `RunState`. Absent for the first stretch. */
   stretch?: number | undefined
+  /** The stretch whose trace has its spans, if it is another one: the run answers a call of another session. */
+  trace?: TraceRoot | undefined
 }
 
 /** What a span describes, within a stretch. */
@@ -30,7 +33,8 @@ export interface SpanRef {
 }
 
 /** The id of a stretch's trace. */
-export function traceIdOf({ sessionId, run, stretch = 1 }: Stretch): string {
+export function traceIdOf(of: Stretch): string {
+  const { sessionId, run, stretch = 1 } = of.trace ?? of
   return derived(['trace', sessionId, run, stretch], 16)
 }
 

@@ -6,6 +6,7 @@ import { callerIn } from '../session/protocol/traceparent.ts'
 import { rests } from '../session/rest.ts'
 import type { RunState } from '../session/state.ts'
 import { contentAttribute } from './attributes.ts'
+import { abandonedAgentCalls, noteAgentCall } from './agent-call-spans.ts'
 import { cutSpans, placeIn } from './cut-spans.ts'
 import { endStretch, endTurn, stepsIn } from './ending-spans.ts'
 import { spanOf } from './ids.ts'
@@ -13,7 +14,7 @@ import { compactionSpan, failedModelSpan, modelSpan } from './model-spans.ts'
 import type { Attributes, Span, SpanLink } from './span.ts'
 import { span } from './step-span.ts'
 import { toolSpans } from './tool-spans.ts'
-import { keepMessages, type OpenRun, type ProjectOptions, track, trackedMessage, type TrackedSession } from './tracked.ts'
+import { keepMessages, type OpenRun, type ProjectOptions, stretchOf, track, trackedMessage, type TrackedSession } from './tracked.ts'
 
 export type { TrackedSession }
 
@@ -27,7 +28,13 @@ export function project(
   options: ProjectOptions,
 ): { tracked: TrackedSession | undefined; spans: Span[] } {
   if (event.type === 'session_started') {
-    const spans = tracked ? [...endStretch(tracked, event, options), ...cutSpans(tracked, event, placeIn(tracked.state))] : []
+    const spans = tracked
+      ? [
+          ...endStretch(tracked, event, options),
+          ...abandonedAgentCalls(tracked, event),
+          ...cutSpans(tracked, event, placeIn(tracked.state)),
+        ]
+      : []
     return { tracked: track(initialState(event), new Map()), spans }
   }
   if (!tracked) return { tracked, spans: [] }
@@ -49,6 +56,8 @@ function next(tracked: TrackedSession, event: Exclude<SessionEvent, { type: 'ses
   const { open } = tracked
   if (open && !(current && current.run === open.run && current.stretch === open.stretch))
     spans.push(...endStretch(tracked, event, options, before))
+  spans.push(...abandonedAgentCalls(tracked, event))
+  if (event.type === 'run_started') tracked.answers = current?.answers && { run: event.run, call: current.answers }
   if (current && !tracked.open && !rests(state)) begin(tracked, current, event)
   spans.push(...spansOf(tracked, event, options))
   const turn = tracked.open?.turn
@@ -63,22 +72,26 @@ function next(tracked: TrackedSession, event: Exclude<SessionEvent, { type: 'ses
 }
 
 function begin(tracked: TrackedSession, current: RunState, event: SessionEvent): void {
-  const { run, stretch } = current
-  const { sessionId } = tracked.state
+  const { run, stretch, answers } = current
+  const of = stretchOf(tracked, run, stretch)
+  const call = answers && spanOf(answers, { kind: 'tool', callId: answers.callId, attempt: 1 })
   const links: SpanLink[] = []
   if (event.type === 'run_started') {
     tracked.calls.clear()
     links.push(...callerLinks(tracked, [event.messageId]))
     if (event.intent !== undefined && event.intent !== run) {
-      links.push({ ...spanOf({ sessionId, run: event.intent }, { kind: 'run' }), attributes: { 'pawl.link': 'first_run' } })
+      const first = { ...of, run: event.intent }
+      links.push({ ...spanOf(first, { kind: 'run' }), attributes: { 'pawl.link': 'first_run' } })
     }
+    if (call && answers.background) links.push({ ...call, attributes: { 'pawl.link': 'caller' } })
   }
   if (stretch !== undefined) {
-    const previous = { sessionId, run, stretch: stretch - 1 }
+    const previous = { ...of, stretch: stretch - 1 }
     links.push({ ...spanOf(previous, { kind: 'run' }), attributes: { 'pawl.link': 'continues' } })
   }
   for (const call of tracked.calls.values()) Object.assign(call, { nextAt: event.at, attempts: 0 })
-  tracked.open = { run, stretch, startedAt: event.at, links, usage: NO_USAGE, usd: undefined }
+  const parentSpanId = answers?.background ? undefined : call?.spanId
+  tracked.open = { run, stretch, of, parentSpanId, startedAt: event.at, links, usage: NO_USAGE, usd: undefined }
   const isInTurn = 'turn' in event && event.turn === current.turn
   if (current.turn > 0 && (current.phase === 'model' || current.phase === 'tools' || isInTurn)) {
     beginTurn(tracked.open, current.turn, event.at, [])
@@ -141,8 +154,11 @@ function spansOf(tracked: TrackedSession, event: SessionEvent, options: ProjectO
     case 'answer_received':
       if (event.reply) startAgain(tracked, event)
       return noted(tracked, event, {})
-    case 'approval_requested':
     case 'answer_requested':
+      noteAgentCall(tracked, event)
+      return noted(tracked, event, {})
+    case 'approval_requested':
+    case 'sleep_started':
       return noted(tracked, event, {})
     default:
       return []

@@ -3,22 +3,21 @@ import type { EventOf, SessionEvent } from '../session/events.ts'
 import { present, sessionAttributes } from './attributes.ts'
 import { type SpanSubject, spanOf } from './ids.ts'
 import type { Span, SpanEvent } from './span.ts'
-import type { TrackedSession } from './tracked.ts'
+import { stretchOf, type TrackedSession } from './tracked.ts'
 
 /** A span of the stretch that the event belongs to. */
 export function span(
-  { state, open }: TrackedSession,
+  tracked: TrackedSession,
   event: SessionEvent & { run: number; turn: number },
   about: SpanSubject,
   { name, kind, startedAt, attributes }: Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes'>,
 ): Span {
-  const place = {
-    sessionId: state.sessionId,
-    run: event.run,
-    stretch: state.current?.run === event.run ? state.current.stretch : undefined,
-  }
+  const { state, open, agentCalls } = tracked
+  const asked = about.kind === 'tool' ? agentCalls.get(about.callId) : undefined
+  const place = asked?.of ?? stretchOf(tracked, event.run, state.current?.run === event.run ? state.current.stretch : undefined)
   // While a run rests, its turn has ended, possibly in an earlier stretch.
-  const parent: SpanSubject = open?.turn?.turn === event.turn ? { kind: 'turn', turn: event.turn } : { kind: 'run' }
+  const isInTurn = asked !== undefined || open?.turn?.turn === event.turn
+  const parent: SpanSubject = isInTurn ? { kind: 'turn', turn: event.turn } : { kind: 'run' }
   return {
     ...spanOf(place, about),
     parentSpanId: spanOf(place, parent).spanId,

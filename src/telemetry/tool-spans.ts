@@ -9,13 +9,14 @@ type OfTool = EventOf<'tool_attempt_failed' | 'tool_completed' | 'tool_failed' |
 
 /** The span of an attempt; none if the attempt already has one, because its failure was recorded before the call's outcome. */
 export function toolSpans(tracked: TrackedSession, event: OfTool, { contents }: ProjectOptions): Span[] {
-  const { calls } = tracked
+  const { calls, agentCalls } = tracked
   const { callId, tool } = event
   const call: TracedCall = calls.get(callId) ?? { nextAt: event.at, attempts: 0, tool, input: '' }
   calls.set(callId, call)
   const attempt = newAttempt(call, event)
   if (attempt === undefined) return []
   call.attempts = attempt
+  const asked = agentCalls.get(callId)
   const { startedAt = call.nextAt } = event.type === 'tool_completed' ? event : {}
   // A read that was part of the model call ran before its request was recorded.
   const isRide = call.nextAt === event.at
@@ -27,10 +28,16 @@ export function toolSpans(tracked: TrackedSession, event: OfTool, { contents }: 
       name: `execute_tool ${tool}`,
       kind: 'internal',
       // The executor's clock differs from the workflow's.
-      startedAt: Math.max(startedAt, isRide ? (tracked.open?.turn?.startedAt ?? event.at) : call.nextAt),
-      attributes: { ...toolAttributes(callId, tool, attempt), ...outcomeOf(event), ...(contents && contentsOf(call, event)) },
+      startedAt: asked?.startedAt ?? Math.max(startedAt, isRide ? (tracked.open?.turn?.startedAt ?? event.at) : call.nextAt),
+      attributes: {
+        ...toolAttributes(callId, tool, attempt),
+        ...(asked && { 'pawl.child': asked.session }),
+        ...outcomeOf(event),
+        ...(contents && contentsOf(call, event)),
+      },
     },
   )
+  agentCalls.delete(callId)
   if (event.type === 'tool_attempt_failed') call.nextAt = event.at + (event.error.nextDelayMs ?? 0)
   const error = errorOf(event)
   const events = event.type === 'tool_attempt_failed' ? [exceptionOf(event)] : []

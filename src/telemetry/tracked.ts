@@ -1,4 +1,6 @@
 // What the projection keeps of a session between two events.
+import type { AnsweredCall } from '../session/agents/agent-call-facts.ts'
+import { traceOf } from '../session/agents/traces.ts'
 import type { Usage } from '../session/content.ts'
 import { defined } from '../session/defined.ts'
 import type { EventOf, SessionEvent } from '../session/events.ts'
@@ -18,6 +20,10 @@ export interface TrackedSession {
   open?: OpenRun | undefined
   /** The calls of the current run that were issued. */
   calls: Map<string, TracedCall>
+  /** The current run's calls that other sessions are answering. */
+  agentCalls: Map<string, TracedAgentCall>
+  /** The call that the newest run answers. */
+  answers?: { run: number; call: AnsweredCall } | undefined
   /** `messages` lacks messages that spans may describe: the session must be tracked from scratch. */
   isIncomplete?: true
 }
@@ -28,6 +34,9 @@ export type TrackedMessage = Pick<EventOf<'message_received'>, 'traceparent' | '
 /** A stretch in progress. */
 export interface OpenRun extends Required<Pick<Stretch, 'run'>> {
   stretch: number | undefined
+  of: Stretch
+  /** The span of the call that the run answers. */
+  parentSpanId: string | undefined
   startedAt: number
   links: SpanLink[]
   usage: Usage
@@ -56,6 +65,16 @@ export interface TracedCall {
   input: string
 }
 
+/** A call that another session is answering. Its span belongs to the stretch that asked, because the spans of the answer are in that trace. */
+export interface TracedAgentCall {
+  /** The session that answers. */
+  session: string
+  tool: string
+  of: Stretch
+  turn: number
+  startedAt: number
+}
+
 /** What spans contain. */
 export interface ProjectOptions {
   /** Whether spans contain what users, models and tools said. */
@@ -64,7 +83,13 @@ export interface ProjectOptions {
 
 /** Starts tracking a session after the events that `state` was folded from. `messages`: the waiting ones and those of the current run. */
 export function track(state: SessionState, messages: ReadonlyMap<string, TrackedMessage>): TrackedSession {
-  return { state, newest: NO_RUN, messages: new Map(messages), calls: new Map() }
+  return { state, newest: NO_RUN, messages: new Map(messages), calls: new Map(), agentCalls: new Map() }
+}
+
+/** The stretch of the run in which something happens now. */
+export function stretchOf({ state, answers }: Pick<TrackedSession, 'state' | 'answers'>, run: number, stretch?: number): Stretch {
+  const call = state.current?.run === run ? state.current.answers : answers?.run === run ? answers.call : undefined
+  return { sessionId: state.sessionId, run, ...defined({ stretch, trace: traceOf({ answers: call }) }) }
 }
 
 /** The parts of a message that are kept. Contents may be large, and are kept only if spans contain them. */

@@ -40,7 +40,7 @@ interface ShownBlock {
   index: number
   /** The id of the part or of the call. */
   id: string
-  /** The text so far, or the tool's name. */
+  /** The text so far, the tool's name or, for a call of a provider's tool, the provider's id. */
   text: string
 }
 
@@ -71,8 +71,10 @@ interface AnswerStretch {
   turn: number
   standing: UiRunState
   calls: Map<string, Call>
-  /** Calls of the provider's tools that have no result yet. */
-  provided: Set<string>
+  /** Calls of the provider's tools that have no result yet, with the provider's own ids. */
+  provided: Map<string, string>
+  /** How often the provider has used each of its ids: parts of a message need ids of their own. */
+  used: Map<string, number>
   /** Whether the turn's answer is recorded. */
   answered: boolean
   /** Whether the step has started but not finished. */
@@ -131,7 +133,7 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
     }
     const ended = stretch?.standing.status === 'running' ? [...endProvided(stretch), standingAt(stretch, event, 'completed')] : []
     const standing: UiRunState = { run, seq: event.seq, status: 'running', error: null }
-    stretch = { run, turn, standing, calls: new Map(), provided: new Set(), answered: false, inStep: true }
+    stretch = { run, turn, standing, calls: new Map(), provided: new Map(), used: new Map(), answered: false, inStep: true }
     const start: UiItem = {
       chunk: { type: 'start', messageId: answerIdOf({ run, turn }), messageMetadata: { pawl: { ...standing } } },
       takes,
@@ -162,7 +164,7 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
 
   /** Ends calls that the provider did not complete, such as those of an answer that paused. */
   function endProvided({ provided }: AnswerStretch): UiChunk[] {
-    const open = [...provided]
+    const open = [...provided.keys()]
     provided.clear()
     return open.map((toolCallId) => ({ type: 'tool-output-error', toolCallId, errorText: NOT_COMPLETED }))
   }
@@ -216,7 +218,7 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
   /** The recorded answer replaces the part that was shown. If that part is the answer's beginning, only the rest is added. */
   function answer(event: EventOf<'model_completed'>, at: AnswerStretch): UiChunk[] {
     const { run, turn } = event
-    const recorded = visible(event.content, run, turn)
+    const recorded = visible(event.content, { run, turn }, at.used)
     const isBeginning =
       shown.length <= recorded.length &&
       shown.every(({ kind, text, id }, n) => kind === recorded[n]?.kind && startsWith(recorded[n], kind, text, id))
@@ -229,7 +231,7 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
         at.calls.set(block.id, { ...callOf(block, resolution), ...(call && { status: call.status }) })
         chunks.push(...inputOf(block.id, block.input ?? null, at))
       } else if (block.kind === 'provider') {
-        at.provided.add(block.id)
+        at.provided.set(block.id, block.text)
         const { id: toolCallId, name: toolName = '', input = null } = block
         chunks.push({ type: 'tool-input-available', toolCallId, toolName, input, providerExecuted: true, dynamic: true })
       } else chunks.push(...restOf(block, shown[n]))
@@ -246,8 +248,10 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
   /** Results of calls that this message shows. */
   function resultsOfProvider(content: readonly AssistantBlock[], { provided }: AnswerStretch): UiChunk[] {
     return content.filter(isProviderBlock).flatMap((block): UiChunk[] => {
-      const { part, id: toolCallId } = block
-      if (part !== 'result' || !provided.delete(toolCallId)) return []
+      if (block.part !== 'result') return []
+      const [toolCallId] = [...provided].find(([, id]) => id === block.id) ?? []
+      if (toolCallId === undefined) return []
+      provided.delete(toolCallId)
       const output = shownContent(block)
       return [
         block.is_error
@@ -325,7 +329,7 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
 
   function delta({ run, turn }: { run: number; turn: number }, piece: ModelDelta): UiItem[] {
     if (show === 'steps' || stretch?.run !== run || stretch.turn !== turn || stretch.answered) return []
-    if (piece.type === 'provider_call') return items(providerPiece(piece))
+    if (piece.type === 'provider_call') return items(providerPiece(piece, stretch.used))
     const kind = KINDS[piece.type]
     const known = shown.find((one) => one.index === piece.index && one.kind === kind)
     if (piece.type === 'tool_input') return items(toolPiece(piece, known, { run, turn }))
@@ -343,10 +347,12 @@ export function startMapping({ show, errorTexts = 'masked', isSettled = () => fa
     ])
   }
 
-  function providerPiece({ index, id, name }: ModelDelta & { type: 'provider_call' }): UiChunk[] {
-    if (shown.some((one) => one.id === id)) return []
-    shown.push({ kind: 'provider', index, id, text: name })
-    return [{ type: 'tool-input-start', toolCallId: id, toolName: name, providerExecuted: true, dynamic: true }]
+  function providerPiece({ index, id, name }: ModelDelta & { type: 'provider_call' }, used: ReadonlyMap<string, number>): UiChunk[] {
+    const before = shown.filter(({ kind }) => kind === 'provider')
+    if (before.some((one) => one.index === index)) return []
+    const toolCallId = providedIdOf(id, (used.get(id) ?? 0) + before.filter(({ text }) => text === id).length)
+    shown.push({ kind: 'provider', index, id: toolCallId, text: id })
+    return [{ type: 'tool-input-start', toolCallId, toolName: name, providerExecuted: true, dynamic: true }]
   }
 
   function toolPiece(
@@ -396,7 +402,11 @@ interface Visible {
 
 const partIdOf = (turn: number, place: number): string => `${turn}.${place}`
 
-function visible(content: readonly AssistantBlock[], run: number, turn: number): Visible[] {
+/** The id of a part for a call of a provider's tool. `before`: how many calls of the message have the same id of the provider. */
+const providedIdOf = (id: string, before: number): string => (before === 0 ? id : `${id}#${before + 1}`)
+
+/** `used`: counts the provider's ids of the message, in place. */
+function visible(content: readonly AssistantBlock[], { run, turn }: { run: number; turn: number }, used: Map<string, number>): Visible[] {
   const blocks: Visible[] = []
   let calls = 0
   for (const block of content) {
@@ -404,7 +414,9 @@ function visible(content: readonly AssistantBlock[], run: number, turn: number):
     if (block.type === 'text' && block.text !== '') blocks.push({ kind: 'text', id, text: block.text })
     if (block.type === 'thinking' && block.thinking !== '') blocks.push({ kind: 'thinking', id, text: block.thinking })
     if (isProviderBlock(block) && block.part === 'call') {
-      blocks.push({ kind: 'provider', id: block.id, text: '', name: block.name, input: block.input ?? {} })
+      const before = used.get(block.id) ?? 0
+      used.set(block.id, before + 1)
+      blocks.push({ kind: 'provider', id: providedIdOf(block.id, before), text: block.id, name: block.name, input: block.input ?? {} })
     }
     if (block.type === 'tool_use') {
       blocks.push({ kind: 'tool_use', id: callIdOf(run, turn, calls++), text: '', name: block.name, input: block.input })
@@ -445,7 +457,7 @@ function restOf({ kind, id, text }: Visible, shown: ShownBlock | undefined): UiC
 
 function callOf({ name = '', input = null }: Visible, resolution: Resolution | undefined): Call {
   const { effect = 'read', client } = resolution ?? {}
-  return { tool: name, shownInput: briefly(input), effect, isClient: client !== undefined, status: 'requested' }
+  return { tool: name, shownInput: briefly(input), effect, isClient: client !== undefined && !client.agent, status: 'requested' }
 }
 
 const MAX_BRIEF = 200

@@ -90,6 +90,12 @@ function base64Of(text: string): string {
   return btoa(bytes)
 }
 
+/** Adds chunks to the newest answer of these messages, modifying it. */
+export function addToNewest(messages: readonly UiMessage[], chunks: readonly UiChunk[]): void {
+  const newest = messages.findLast(({ role }) => role === 'assistant')
+  if (newest) for (const chunk of chunks) addChunk(newest as Draft, chunk)
+}
+
 /** Adds a chunk of a recorded answer to its message, as the AI SDK does. */
 function addChunk(message: Draft, chunk: UiChunk): void {
   const { parts } = message
@@ -138,7 +144,12 @@ function addChunk(message: Draft, chunk: UiChunk): void {
       return
     }
     case 'tool-output-available':
-      update(parts, chunk.toolCallId, { state: 'output-available', output: chunk.output, errorText: undefined })
+      update(parts, chunk.toolCallId, {
+        state: 'output-available',
+        output: chunk.output,
+        preliminary: chunk.preliminary,
+        errorText: undefined,
+      })
       return
     case 'tool-output-error':
       update(parts, chunk.toolCallId, { state: 'output-error', output: undefined, errorText: chunk.errorText })

@@ -18,6 +18,8 @@ export interface OwnChat {
   settled?: string | undefined
   /** Id of the newest user message, if it may not have arrived. */
   unsent?: string | undefined
+  /** The newest request to generate an answer again, if it may have been carried out although its answer was lost. */
+  regenerating?: { of: string; requestId: string } | undefined
   /** What its streams have retracted. */
   readonly resets: ResetWatch
   /** Whether a request or a stream of this page is in progress. */

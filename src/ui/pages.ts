@@ -79,21 +79,30 @@ export function planPage(outline: UiOutline, paging: UiPageRequest): UiPagePlan 
   const older = exchanges.filter(({ at }) => at < before)
   const isNewest = paging.before === undefined
   const chosen = newestThatFit(all, older, isNewest ? waiting : [])
-  const next = exchanges.slice(older.length).find(({ answer }) => answer !== undefined)
-  const tail = next?.answer === undefined ? [] : kept.slice(next.from, next.answer + 1)
+  const { events: tail, beginsAnswer } = tailIn(kept, exchanges.slice(older.length))
   const parts = [
-    ...chosen.flatMap(({ said, from, to }) => [...said, ...kept.slice(from, to).filter(({ event }) => event.type !== 'message_received')]),
+    ...chosen.flatMap(({ said, from, to }) => [...said, ...withoutMessages(kept.slice(from, to))]),
     ...tail,
     ...(isNewest ? waiting : []),
   ]
   const first = chosen[0]
   return {
     toRead: fitted(all, parts),
-    hasTail: tail.length > 0,
+    hasTail: beginsAnswer,
     isComplete: outline.start === 0 || chosen.length < older.length,
     ...(first && chosen.length < older.length && { cursor: first.at }),
   }
 }
+
+/** What later exchanges say about the answer before them, such as that its run was interrupted: all until the next answer begins. */
+function tailIn(kept: readonly SurvivingEvent[], later: readonly Exchange[]): { events: SurvivingEvent[]; beginsAnswer: boolean } {
+  const from = later[0]?.from ?? kept.length
+  const next = later.find(({ answer }) => answer !== undefined)?.answer
+  return { events: withoutMessages(kept.slice(from, next === undefined ? kept.length : next + 1)), beginsAnswer: next !== undefined }
+}
+
+const withoutMessages = (events: readonly SurvivingEvent[]): SurvivingEvent[] =>
+  events.filter(({ event }) => event.type !== 'message_received')
 
 /** An event of a page, as the page shows it. */
 export type UiPagePart = Pick<SurvivingEvent, 'event' | 'isArchived'>

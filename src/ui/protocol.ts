@@ -35,7 +35,8 @@ export type UiMessageChunk =
   | { type: 'tool-input-delta'; toolCallId: string; inputTextDelta: string }
   | { type: 'tool-input-available'; toolCallId: string; toolName: string; input: unknown; providerExecuted?: boolean; dynamic?: boolean }
   | { type: 'tool-approval-request'; approvalId: string; toolCallId: string; reason?: string }
-  | { type: 'tool-output-available'; toolCallId: string; output: unknown }
+  /** `preliminary`: what an agent that answers the call has said so far, as a `UiMessage`. */
+  | { type: 'tool-output-available'; toolCallId: string; output: unknown; preliminary?: true }
   | { type: 'tool-output-error'; toolCallId: string; errorText: string }
   | { type: 'tool-output-denied'; toolCallId: string }
   | { type: 'source-url'; sourceId: string; url: string; title?: string }
@@ -98,7 +99,15 @@ export type UiToolPart = { type: `tool-${string}`; toolCallId: string; providerE
       approval: UiApproval & { approved?: never; reason?: never }
     }
   | { state: 'approval-responded'; input: unknown; output?: never; errorText?: never; approval: UiApproval & { approved: boolean } }
-  | { state: 'output-available'; input: unknown; output: unknown; errorText?: never; approval?: UiApproval & { approved: true } }
+  | {
+      state: 'output-available'
+      input: unknown
+      output: unknown
+      /** `output` is what an agent that answers the call has said so far, as a `UiMessage`. */
+      preliminary?: boolean
+      errorText?: never
+      approval?: UiApproval & { approved: true }
+    }
   | { state: 'output-error'; input: unknown; output?: never; errorText: string; approval?: UiApproval & { approved: true } }
   | { state: 'output-denied'; input: unknown; output?: never; errorText?: never; approval: UiApproval & { approved: false } }
 )

@@ -2,6 +2,7 @@
 import type { ModelDelta } from '../session/watching/deltas.ts'
 import type { SessionEvent } from '../session/events.ts'
 import { fold } from '../session/fold/fold.ts'
+import { requestIdOf } from '../session/ids.ts'
 import { cutOf, NO_RUN } from '../session/past/cut.ts'
 import { isWaiting } from '../session/past/call-status.ts'
 import { leavesByItself } from '../session/recovery/recovery.ts'
@@ -134,7 +135,7 @@ export function startStreaming({ from, show, errorTexts = 'masked', past, isFres
   toShow: UiToShow[]
   stream: UiChunkStream
 } {
-  const answered = new Set(past.events.flatMap((event) => (event.type === 'answer_received' ? [event.callId] : [])))
+  const answered = answeredIn(past.events)
   const mapping = startMapping({ show, errorTexts, isSettled: (callId) => answered.has(callId) })
   let cursor = from
   let { state } = past
@@ -236,6 +237,16 @@ export function startStreaming({ from, show, errorTexts = 'masked', past, isFres
   }
 }
 
+/** The requests that a client has answered, unless they were made again since. */
+function answeredIn(events: readonly SessionEvent[]): Set<string> {
+  const answered = new Set<string>()
+  for (const event of events) {
+    if (event.type === 'answer_requested') answered.delete(requestIdOf(event.callId))
+    if (event.type === 'answer_received') answered.add(requestIdOf(event.callId))
+  }
+  return answered
+}
+
 /**
  * The events that a stream from this position shows. An answer is read from its beginning even if the stream resumes in its middle, because
  * the chunks of a call depend on how it was requested.
@@ -294,8 +305,9 @@ const OF_CALLS: ReadonlySet<SessionEvent['type']> = new Set([
 
 /** Whether the event changes the result of a call in an answer before the one that begins with `newest`. */
 function changesEarlierAnswer(event: SessionEvent, newest: { run: number; turn: number }): boolean {
-  const isSelective = event.type === 'recovery_started' && event.strategy === 'selective'
-  if (!isSelective && !OF_CALLS.has(event.type)) return false
+  // The calls that are made again have lost their results.
+  if (event.type === 'recovery_started' && event.strategy === 'selective') return true
+  if (!OF_CALLS.has(event.type)) return false
   if (event.type === 'tool_resolved' && event.run < newest.run) return true
   return 'turn' in event && event.run === newest.run && (event.turn ?? 0) < newest.turn
 }

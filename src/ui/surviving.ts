@@ -1,5 +1,6 @@
 // Selects the events that a session's conversation still shows. Rollbacks, restarts and abandoned runs remove the others.
 import type { SessionEvent } from '../session/events.ts'
+import { cutOf, endsBegunTurn, NO_RUN } from '../session/past/cut.ts'
 import { requestOf } from '../session/past/outcomes.ts'
 import { addToVisible, nothingVisible, type VisiblePast } from '../session/past/visible.ts'
 
@@ -17,11 +18,21 @@ export function surviving(events: readonly SessionEvent[]): SurvivingEvent[] {
   const past = nothingVisible()
   for (const event of events) addToVisible(past, event)
   const placeOf = placesIn(past)
+  const isUnanswered = turnsEndedIn(past)
   const kept = past.entries.flatMap(({ event, out, archivedBy }) => {
     if (archivedBy || (out && out.taken !== 'stay')) return []
-    return [{ event, at: placeOf(event), isArchived: out !== undefined }]
+    return [{ event, at: placeOf(event), isArchived: out !== undefined || isUnanswered(event) }]
   })
   return kept.sort((a, b) => a.at - b.at || a.event.seq - b.event.seq)
+}
+
+/** Turns that a recovery has left for an earlier one, whose calls are made again: those still belong to the answer. */
+function turnsEndedIn({ entries }: VisiblePast): (event: SessionEvent) => boolean {
+  const cuts = entries.flatMap(({ event, out }) => {
+    if (out || event.type !== 'recovery_started') return []
+    return cutOf(event, { ...NO_RUN, run: event.run ?? 0 }) ?? []
+  })
+  return (event) => cuts.some((cut) => endsBegunTurn(cut, event))
 }
 
 /**

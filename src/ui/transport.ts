@@ -3,7 +3,7 @@ import { ChatError, errorOf, unreachable } from './errors.ts'
 import { type ChatPage, followChat, type Newest } from './following.ts'
 import { isPiece, OLD_CLIENT, withoutContinuing } from './old-client.ts'
 import { ownChats } from './own-streams.ts'
-import type { FollowedMessage, UiChunk, UiMessage, UiMessageChunk, UiShow } from './protocol.ts'
+import { type FollowedMessage, standingIn, type UiChunk, type UiMessage, type UiMessageChunk, type UiShow } from './protocol.ts'
 import { serverSent, SILENCE_MS } from './server-sent.ts'
 import { checkTransport, type PawlChatTransportOptions } from './transport-options.ts'
 
@@ -82,18 +82,20 @@ export class PawlChatTransport {
       this.#own(chatId).resets.continues(sent)
       Object.assign(this.#own(chatId), { refused: undefined, settled: undefined })
     }
-    const asked = { agent, context, tags, ...body, id: chatId, messages: sent ? [sent] : [], trigger, messageId }
+    const repeatable = trigger === 'regenerate-message' && this.#regenerating(chatId, `${sent?.id} ${messageId}`)
+    const asked = { agent, context, tags, ...body, id: chatId, messages: sent ? [sent] : [], trigger, messageId, ...repeatable }
     // A stop takes effect from here on, because the message may already be in flight.
-    const disarm = this.#interruptOnAbort(request)
+    const stopping = this.#interruptOnAbort(request, standingIn(sent?.metadata)?.run)
     const ended = this.#own(chatId).begin()
     const onEnd = (): void => {
-      disarm()
+      stopping.disarm()
       ended()
     }
     try {
       const first = await this.#ask(`/v1/ui?show=${this.#show}`, request, { method: 'POST', body: JSON.stringify(asked) })
       if (sent?.role === 'user' && trigger === 'submit-message') this.#own(chatId).unsent = undefined
-      return this.#stream(first, request, onEnd, { onDone: () => void (this.#own(chatId).settled = decided) })
+      if (repeatable) this.#own(chatId).regenerating = undefined
+      return this.#stream(first, request, onEnd, { onChunk: stopping.see, onDone: () => void (this.#own(chatId).settled = decided) })
     } catch (error) {
       if (error instanceof ChatError) this.#notSent(request, sent, error)
       onEnd()
@@ -113,17 +115,18 @@ export class PawlChatTransport {
     if (first.status === 204) return null
     // Interrupts from here on, not earlier: a page that is mounted twice, as in React's strict mode, aborts its first request although the
     // user did not stop the run.
-    const disarm = this.#interruptOnAbort(request)
+    const stopping = this.#interruptOnAbort(request)
     const ended = own.begin()
     let answers = 0
     const onEnd = (): void => {
       // A stream does not contain the users' messages between two answers.
       if (answers > 1) own.isStale = true
-      disarm()
+      stopping.disarm()
       ended()
     }
-    const onChunk = ({ type }: UiChunk): void => {
-      if (type === 'start') answers += 1
+    const onChunk = (chunk: UiChunk): void => {
+      if (chunk.type === 'start') answers += 1
+      stopping.see(chunk)
     }
     return this.#stream(first, request, onEnd, { onChunk })
   }
@@ -182,12 +185,15 @@ export class PawlChatTransport {
     return page
   }
 
-  /** Stops the run in progress, with its model call and tools, for all pages. @throws ChatError `session_not_found`, `forbidden`, … */
-  async stop(chatId: string, options: Omit<ReconnectRequest, 'chatId'> = {}): Promise<void> {
+  /**
+   * Stops the run in progress, with its model call and tools, for all pages. `run`: only this run, of which the page shows an answer. Once
+   * it is over, nothing is stopped. @throws ChatError `session_not_found`, `forbidden`, …
+   */
+  async stop(chatId: string, { run, ...options }: Omit<ReconnectRequest, 'chatId'> & { run?: number | undefined } = {}): Promise<void> {
     const response = await this.#ask(
       `/v1/sessions/${encodeURIComponent(chatId)}/interrupt`,
       { chatId, ...options },
-      { method: 'POST', body: '{}', keepalive: true },
+      { method: 'POST', body: JSON.stringify({ run }), keepalive: true },
     )
     await response.body?.cancel()
   }
@@ -203,9 +209,17 @@ export class PawlChatTransport {
     globalThis.console.warn(OLD_CLIENT)
   }
 
+  /** The id of a request to generate an answer again: the same until the server has answered, so that it is not carried out twice. */
+  #regenerating(chatId: string, of: string): { requestId: string } {
+    const own = this.#own(chatId)
+    if (own.regenerating?.of !== of) own.regenerating = { of, requestId: randomId() }
+    return { requestId: own.regenerating.requestId }
+  }
+
   /** Notes what the page shows but the server does not have. */
   #notSent({ chatId, trigger, messageId }: ChatRequest, sent: SentMessage | undefined, { status }: ChatError): void {
     const own = this.#own(chatId)
+    if (!mayPass(status)) own.regenerating = undefined
     const isNew = sent?.role === 'user' && trigger === 'submit-message' && (messageId === undefined || messageId === own.unsent)
     // A new message remains, because the user may want to send it again or edit it.
     if (isNew) own.unsent = mayPass(status) ? sent.id : undefined
@@ -226,15 +240,22 @@ export class PawlChatTransport {
     return `/v1/ui/${encodeURIComponent(chatId)}/stream?show=${this.#show}`
   }
 
-  /** Interrupts the run when the request is aborted. Returns a function that removes the listener. */
-  #interruptOnAbort({ abortSignal, chatId, headers }: ReconnectRequest): () => void {
-    if (this.#options.onStop === 'leave') return () => undefined
+  /**
+   * Interrupts the run when the request is aborted. `see`: a chunk of its stream, which may name the run; until one does, the run is that of
+   * `run` or, for a new message, the one in progress. `disarm` removes the listener.
+   */
+  #interruptOnAbort({ abortSignal, chatId, headers }: ReconnectRequest, run?: number): { see(chunk: UiChunk): void; disarm(): void } {
+    let newest = run
+    const see = (chunk: UiChunk): void => {
+      if (chunk.type === 'start') newest = chunk.messageMetadata.pawl.run
+    }
+    if (this.#options.onStop === 'leave') return { see, disarm: () => undefined }
     const stop = (): void => {
       // The page has nowhere to report a failed interrupt. The messages show whether the run stopped.
-      void this.stop(chatId, { headers }).catch(() => undefined)
+      void this.stop(chatId, { headers, run: newest }).catch(() => undefined)
     }
     abortSignal?.addEventListener('abort', stop, { once: true })
-    return () => abortSignal?.removeEventListener('abort', stop)
+    return { see, disarm: () => abortSignal?.removeEventListener('abort', stop) }
   }
 
   async #ask(path: string, { headers: given, abortSignal }: ReconnectRequest, init: RequestInit = {}): Promise<Response> {
@@ -342,6 +363,11 @@ function mayPass(status: number): boolean {
   return status === 0 || status === 429 || status >= 500
 }
 
+/** Pages without TLS have no `crypto.randomUUID`. */
+function randomId(): string {
+  return Array.from(globalThis.crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
 function callIdIn(part: { type: string; toolCallId?: unknown }): string[] {
   return typeof part.toolCallId === 'string' ? [part.toolCallId] : []
 }
@@ -382,12 +408,18 @@ async function* read(body: ReadableStream<Uint8Array>, outcome: Outcome, show: U
       outcome.isPartial = false
       // A refusal ends a stream without further chunks.
       outcome.isDone ||= chunk.type === 'error'
-    } else if (held.length > 0 || show === 'steps' || !isPiece(chunk)) held.push(chunk)
+    } else if (held.length === 0 && replaces(chunk)) yield chunk
+    else if (held.length > 0 || show === 'steps' || !isPiece(chunk)) held.push(chunk)
     else {
       yield chunk
       outcome.isPartial = chunk.type !== 'reset-step'
     }
   }
+}
+
+/** Whether the chunk replaces what the page shows, so that it can be shown again: what an agent says follows no event of the session. */
+function replaces({ type }: UiChunk): boolean {
+  return type === 'tool-output-available'
 }
 
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -32,6 +32,7 @@ export function socketChannel<In, Out>(socket: Socket): Channel<In, Out> {
     broken ??= error instanceof Error ? error : new Error(String(error))
     socket.destroy()
   }
+  readToTheEnd(socket)
   socket.on('data', (chunk: Buffer) => {
     try {
       if (!broken) received(chunk)
@@ -53,6 +54,21 @@ export function socketChannel<In, Out>(socket: Socket): Channel<In, Out> {
       closed = given
     },
   }
+}
+
+/** The other end is gone, or no longer reads. What it sent before can still be read, up to its end. */
+const GONE = ['EPIPE', 'ECONNRESET']
+
+/**
+ * Keeps reading when a write fails because the other end is gone. Node would destroy the socket, and drop the last messages of a process that
+ * was killed: what it has accepted, and what it has done.
+ */
+function readToTheEnd(socket: Socket): void {
+  const { _write: write, _writev: writev } = socket
+  const whole = (done: (error?: Error | null) => void) => (error?: NodeJS.ErrnoException | null) =>
+    done(GONE.includes(error?.code ?? '') ? null : error)
+  socket._write = (chunk, encoding, done) => write.call(socket, chunk, encoding, whole(done))
+  if (writev) socket._writev = (chunks, done) => writev.call(socket, chunks, whole(done))
 }
 
 function frameOf(message: unknown): Buffer {

@@ -117,6 +117,25 @@ export interface UnverifiedTool {
   onUnknown: 'ask' | 'tell_model'
 }
 
+/** A tool whose calls another agent answers, and why calls would not be answered. */
+export interface AgentCallWarning {
+  /**
+   * `agent_not_served`: the module does not have the agent, and the tool names no other task queue · `no_workers`: no worker polls the task
+   * queue that the tool names · `agent_cycle`: the agents call one another in a circle.
+   */
+  code: 'agent_not_served' | 'no_workers' | 'agent_cycle'
+  /** Says what will happen. */
+  message: string
+  /** The agent that calls. */
+  agent: string
+  /** The tool. */
+  tool: string
+  /** The agent that is called. */
+  child: string
+  /** The task queue that the tool names. */
+  taskQueue?: string
+}
+
 /** The side store, compared with what this build expects. */
 export interface StoreCheck {
   /** The Postgres schema. */
@@ -149,6 +168,8 @@ export interface PreflightReport {
   warnings: WarningSum[]
   /** The module's `external` tools without `verify`, apart from those of MCP servers. Absent without a `module`. */
   unverified?: UnverifiedTool[]
+  /** The module's calls of other agents that would not be answered. Absent without a `module`. */
+  agentCalls?: AgentCallWarning[]
   /** The side store. Absent if none is configured. */
   store?: StoreCheck
   /** Whether `signal` stopped the preflight before the last session. */

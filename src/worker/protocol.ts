@@ -1,6 +1,16 @@
 // Messages between an orchestrator and its executors over a local socket, between both and their parent, and in a preflight. Only types.
 import type { AdmissionRequest, LimitedEntry } from '../session/call-limits.ts'
-import type { EarlierKeys, GateSlot, ReadTarget, ValueSource } from '../calls/reads.ts'
+import type {
+  ContextRule,
+  ContextRules,
+  ShareAnswer,
+  ShareRequest,
+  PrepaidShare,
+  EarlierKeys,
+  GateSlot,
+  ReadTarget,
+  ValueSource,
+} from '../calls/reads.ts'
 import type { SourceReport } from '../agent/tool.ts'
 import type { CrossingError } from './errors.ts'
 import type { JobOrder, ModelAnswer, JobOutcome, SentAlong, TimedRequest } from '../calls/jobs.ts'
@@ -22,7 +32,8 @@ import type { PreflightWarning, UnverifiedTool } from './preflight-report.ts'
 
 /** Messages to an executor. */
 export type ToExecutor =
-  | ({ type: 'job'; job: string; order: JobOrder } & SentAlong)
+  /** `share`: what was taken for its model call already. */
+  | ({ type: 'job'; job: string; order: JobOrder; share?: PrepaidShare } & SentAlong)
   /** `moved`: another executor runs the job, and this one's answer is no longer needed. */
   | { type: 'stop'; job: string; why: 'cancelled' | 'lost' | 'moved' }
   | { type: 'answer'; request: number; value: unknown }
@@ -31,6 +42,8 @@ export type ToExecutor =
   | { type: 'serving' }
   /** The rate gates that are closed: a call to one of these accounts must first ask for a slot. */
   | { type: 'gates'; keys: string[] }
+  /** There are budgets that sessions with these tags, or of these agents, share. */
+  | { type: 'shared_budgets'; of: { tag: string | null; agent: string | null }[] }
   /** A checkpoint is stored: an executor with the session in its cache folds it up to that point. */
   | { type: 'checkpoint'; target: ReadTarget }
 
@@ -54,6 +67,8 @@ export type FromExecutor =
   | { type: 'accepted'; job: string }
   | { type: 'entered'; job: string; timeoutMs: number }
   | { type: 'progress'; job: string; value: Json }
+  /** What a model call may cost, for a budget that the session shares. */
+  | { type: 'reserved'; job: string; reservation: Reservation }
   /** How many tokens of the model's answer have arrived, for a call under a budget. */
   | { type: 'tokens_so_far'; job: string; tokens: number }
   /** A request to a model has ended. */
@@ -66,6 +81,8 @@ export type FromExecutor =
   | { type: 'request'; request: number; ask: Ask }
   /** A provider has refused a call and accepts none for `forMs`; `isHeader`: the provider's own header says so. */
   | { type: 'refused'; key: string; forMs: number; isHeader: boolean }
+  /** What a call has cost for which the executor had taken a share of budgets. */
+  | { type: 'share_settled'; token: string; usd: number }
   /** A provider has accepted a call that asked for a slot. */
   | { type: 'accepted_at_gate'; key: string }
   /** The values of slices at checkpoints. */
@@ -92,6 +109,10 @@ export type Ask =
   | ({ ask: 'leave_limits' } & LimitedEntry)
   /** Which call used this key in a part of the session that was pruned? */
   | { ask: 'earlier_key'; sessionId: string; key: string }
+  /** Can the budgets that sessions share pay for this call? */
+  | { ask: 'take_share'; job: string; of: ShareRequest }
+  /** Which standing approvals for contexts may approve a call of this tool? */
+  | { ask: 'context_rules'; of: Parameters<ContextRules>[0] }
 
 /** The answer to each request. */
 export interface Answers {
@@ -107,6 +128,8 @@ export interface Answers {
   get_values: Map<string, string>
   get_piece: string | undefined
   earlier_key: Awaited<ReturnType<EarlierKeys>>
+  context_rules: ContextRule[]
+  take_share: ShareAnswer
 }
 
 /** Pieces of a streamed answer, from a position in it. */
@@ -274,6 +297,20 @@ export interface UnfinishedCall extends Pick<CallState, 'callId' | 'status'> {
   input?: Json
 }
 
+/** A tool whose calls another agent answers. */
+export interface DeclaredAgentCall {
+  agent: string
+  tool: string
+  /** The agent that answers. */
+  child: string
+  /** The task queue that the tool names. */
+  taskQueue?: string
+  /** Whether the module has the agent that answers. */
+  isServed: boolean
+  /** The agents of a circle of calls that this one is part of, from the agent back to itself. */
+  cycle?: string[]
+}
+
 /** Messages to the process. */
 export interface ToChecker {
   pawl: 'check'
@@ -284,7 +321,7 @@ export interface ToChecker {
 /** Messages from the process. User code can send messages, too; any other message is ignored. */
 export type FromChecker =
   | Extract<ExecutorToParent, { pawl: 'start_failed' }>
-  | { pawl: 'loaded'; unverified: UnverifiedTool[] }
+  | { pawl: 'loaded'; unverified: UnverifiedTool[]; agentCalls: DeclaredAgentCall[] }
   | { pawl: 'checked'; request: number; warnings: PreflightWarning[] }
 
 /** The tools of an agent's MCP server, or why they are unknown. */

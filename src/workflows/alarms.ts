@@ -4,8 +4,10 @@ import { CancellationScope, sleep } from '@temporalio/workflow'
 import { checkpointAt } from '../session/checkpointing.ts'
 import { deadlinesInInbox, deadlinesOf } from '../session/deadlines.ts'
 import { type Due, expiryOf, isRunInProgress } from '../session/decide.ts'
+import { scheduledIn } from '../session/fold/scheduled.ts'
+import { dueSummary } from '../session/protocol/due-timer.ts'
 import { isWaiting } from '../session/past/call-status.ts'
-import type { CallState, SessionState } from '../session/state.ts'
+import type { CallState, ScheduledEntry, SessionState } from '../session/state.ts'
 import type { Journal } from './journal.ts'
 import type { Stopping } from './stopping.ts'
 import { defined } from '../session/defined.ts'
@@ -27,6 +29,8 @@ export interface Alarms {
 /** A moment that the state waits for: milliseconds since 1970, or a duration from the start of the wait. */
 type AlarmTime = ({ at: number } | { forMs: number }) & {
   onDue?: () => void
+  /** Names the timer in history. */
+  summary?: string
 }
 
 interface Alarm {
@@ -34,8 +38,13 @@ interface Alarm {
   hasGoneOff: boolean
 }
 
-/** `hasCaughtUp`: whether a time that has passed may end a run or a call yet. */
-export function startAlarms(journal: Journal, stopping: Stopping, hasCaughtUp: () => boolean): Alarms {
+/** `hasCaughtUp`: whether a time that has passed may end a run or a call yet. `onMessageDue`: scheduled messages are due. */
+export function startAlarms(
+  journal: Journal,
+  stopping: Stopping,
+  hasCaughtUp: () => boolean,
+  onMessageDue: (dueAt: number) => void,
+): Alarms {
   const alarms = new Map<string, Alarm>()
   let home: CancellationScope | undefined
   const hasGoneOff = (name: string): boolean => alarms.get(name)?.hasGoneOff ?? false
@@ -58,7 +67,7 @@ export function startAlarms(journal: Journal, stopping: Stopping, hasCaughtUp: (
     const alarm: Alarm = { scope: new CancellationScope({ cancellable: true, ...defined({ parent: home }) }), hasGoneOff: false }
     alarms.set(name, alarm)
     alarm.scope
-      .run(() => sleep(Math.min(Math.max(1, leftMs), LONGEST_MS)))
+      .run(() => sleep(Math.min(Math.max(1, leftMs), LONGEST_MS), moment.summary === undefined ? undefined : { summary: moment.summary }))
       .then(
         () => {
           alarm.hasGoneOff = true
@@ -69,6 +78,10 @@ export function startAlarms(journal: Journal, stopping: Stopping, hasCaughtUp: (
       )
   }
 
+  function dueMoment({ messageId, dueAt }: ScheduledEntry): AlarmTime {
+    return { at: dueAt, onDue: () => onMessageDue(dueAt), summary: dueSummary(messageId) }
+  }
+
   /** The moments that the state waits for, by name. Their times may differ on a replay, so a time cannot identify a moment. */
   function momentsOf(state: SessionState): Map<string, AlarmTime> {
     const moments = new Map<string, AlarmTime>()
@@ -77,6 +90,8 @@ export function startAlarms(journal: Journal, stopping: Stopping, hasCaughtUp: (
       if (aliveForMs !== undefined) moments.set(life(callId), { forMs: aliveForMs })
     }
     for (const { name, at } of deadlinesInInbox(state)) moments.set(name, { at })
+    const [earliest] = scheduledIn(state)
+    if (earliest) moments.set(`message ${earliest.seq}`, dueMoment(earliest))
     const run = isRunInProgress(state) ? state.current : null
     if (!run) return moments
     const next = state.error?.nextAttemptAt

@@ -7,7 +7,7 @@ import { CancellationScope, condition, sleep } from '@temporalio/workflow'
 import { backoffMs } from '../session/backoff.ts'
 
 /** Errors that the session leaves as soon as a worker answers. */
-const LEFT_WHEN_SERVED = ['agent_not_served', 'archive_unavailable'] as const
+const LEFT_WHEN_SERVED = ['agent_not_served', 'archive_unavailable', 'budget_exhausted'] as const
 
 /** How long a session waits before it reports that no worker serves it. */
 export const NOT_SERVED_AFTER_MS = 120_000
@@ -24,6 +24,8 @@ export interface ServingWatch {
   enterError(what: string): void
   /** Enters the error because data that only the side store has is needed and the store is unavailable. */
   archiveUnavailable(reason: string): void
+  /** Enters the error because a budget that the session shares is exhausted. */
+  budgetExhausted(reason: string): void
   /** Leaves the error, because a worker has answered. */
   served(): void
 }
@@ -52,12 +54,14 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
     isGraceOver: grace.isOver,
     inGrace: grace.until,
     enterError,
+    budgetExhausted: (reason) => enter('budget_exhausted', reason),
     archiveUnavailable: (reason) => enter('archive_unavailable', reason),
     served() {
       grace.reset()
       retryWaits.served()
       const { status, error, current } = journal.state
-      if (status !== 'error' || !LEFT_WHEN_SERVED.some((code) => code === error?.code)) return
+      // A session's own budget is raised by a person.
+      if (status !== 'error' || error?.strategy !== 'automatic' || !LEFT_WHEN_SERVED.some((code) => code === error?.code)) return
       journal.append({ type: 'recovery_ended', strategy: 'automatic', ...(current && { run: current.run }) })
     },
   }

@@ -1,5 +1,5 @@
 // Continue-as-new: early, because recovery from a crash includes a replay; clean, because pending activities would be lost.
-import { condition, continueAsNew, workflowInfo } from '@temporalio/workflow'
+import { condition, continueAsNew, patched, workflowInfo } from '@temporalio/workflow'
 import type { Watermark } from '../session/events.ts'
 import { copyOf, jsonBytes } from '../session/json.ts'
 import { type Closing, CORE_VERSION, type HistorySize, sessionIdOf, type SessionStart } from '../session/protocol/protocol.ts'
@@ -42,6 +42,10 @@ export interface ContinuingNeeds {
   /** What the session has inherited but not yet used. */
   inherited(): readonly unknown[]
   late: Pick<LateResults, 'areKept'>
+  /** Whether a message to another session is being delivered. */
+  isTelling(): boolean
+  /** Whether the next execution would not know of a session that has yet to be stopped. */
+  mustStop(): boolean
 }
 
 /** A session at one moment. */
@@ -50,7 +54,17 @@ interface Snapshot {
   at: Watermark
 }
 
-export function startContinuing({ start, journal, flushing, stopping, closing, inherited, late }: ContinuingNeeds): Continuing {
+export function startContinuing({
+  start,
+  journal,
+  flushing,
+  stopping,
+  closing,
+  inherited,
+  late,
+  isTelling,
+  mustStop,
+}: ContinuingNeeds): Continuing {
   const { events: dueEvents = DUE.events, bytes: dueBytes = DUE.bytes } = start.settings?.history ?? {}
   let triedAt = 0
   let sized = { count: 0, bytes: 0 }
@@ -63,6 +77,8 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
       // The next step of this execution handles a pending stop, and this execution must answer rollbacks, forks and decisions in progress.
       if (!requestsFinished() || inheritsTooMuch()) return false
       if ((historyLength < dueEvents && historySize < dueBytes) || stopping.isComing() || late.areKept()) return false
+      // What is being told may itself wait for the store.
+      if (isTelling()) return mustWait() && !flushing.isDrained() && patched('full-while-telling')
       if (mustWait() || flushing.isDrained() || triedAt === 0) return true
       if (storedThen !== undefined && flushing.storedSeq() <= storedThen) return false
       return historyLength >= triedAt + BETWEEN_TRIES * dueEvents
@@ -121,7 +137,8 @@ export function startContinuing({ start, journal, flushing, stopping, closing, i
 
   /** There is no await between this check and the call, so later events are carried over or this execution proceeds. */
   function continueIfClean({ state, at }: Snapshot): Promise<never> | undefined {
-    if (!requestsFinished() || stopping.isComing() || late.areKept()) return undefined
+    if (!requestsFinished() || stopping.isComing() || late.areKept() || isTelling()) return undefined
+    if (mustStop() && patched('stops-before-continuing')) return undefined
     const tail = journal.since(at.seq)
     if (jsonBytes(tail) > MAX_TAIL_BYTES) return undefined
     const { settings } = start

@@ -104,6 +104,18 @@ export const { endHooks } = proxyActivities<Pick<PawlActivities, 'endHooks'>>({
   retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 5_000, maximumAttempts: MAX_DEATHS },
 })
 
+/** A rule that cannot be confirmed must not hold a call up: the activity itself gives up soon. Without a worker, it waits. */
+export const useContextRule = own('useContextRule', {
+  startToCloseTimeout: 20_000,
+  heartbeatTimeout: 5_000,
+  retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 5_000 },
+})
+/** After an hour, the store takes the rule for revoked (`store/project/approval-rules.ts`). */
+export const releaseWaiting = own('releaseWaiting', {
+  scheduleToCloseTimeout: 3_600_000,
+  heartbeatTimeout: 5_000,
+  retry: { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 5_000 },
+})
 export const findPlace = own('findPlace', ANSWERED_SOON)
 export const findCalls = own('findCalls', ANSWERED_SOON)
 export const findKept = own('findKept', ANSWERED_SOON)
@@ -113,6 +125,8 @@ export const flush = own('flush', UNTIL_STORED)
 export const loadSession = own('loadSession', UNTIL_STORED)
 export const loadCalls = own('loadCalls', UNTIL_STORED)
 export const loadFork = own('loadFork', UNTIL_STORED)
+export const askChildren = own('askChildren', UNTIL_STORED)
+export const reportToCaller = own('reportToCaller', UNTIL_STORED)
 
 type OwnActivities = Pick<PawlActivities, OwnActivity>
 

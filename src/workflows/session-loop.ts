@@ -2,19 +2,22 @@
 // new.
 import { condition, patched, sleep } from '@temporalio/workflow'
 import { deadlinesInInbox } from '../session/deadlines.ts'
+import type { SessionEvent } from '../session/events.ts'
 import { decide, type SessionStep } from '../session/decide.ts'
+import { scheduledIn } from '../session/fold/scheduled.ts'
 import { hasEnded } from '../session/past/call-status.ts'
 import { isHeldUp } from '../session/pause.ts'
 import type { Start } from '../session/protocol/start.ts'
 import type { CallState, RunState } from '../session/state.ts'
 import { startContinuing } from './continuing.ts'
 import { callModel, type Rides } from './model-call/model-call.ts'
-import { endRun, failRun, hasRunInProgress, mayTake, mayTakeAny, nextStep, type Session } from './session-parts.ts'
+import { endRun, failRun, hasRunInProgress, isTelling, mayTake, mayTakeAny, nextStep, type Session } from './session-parts.ts'
 import { askFor, expire } from './calls/approvals.ts'
 import { pauseForBudget } from './requests/raising.ts'
 import { requestsFinished } from './requests/passed-on.ts'
 import { recoverAutomatically } from './requests/restoring.ts'
 import { runEndHooks } from './hooks.ts'
+import { useRules } from './calls/standing.ts'
 import { runToolCall } from './calls/tool-call.ts'
 import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 import { defined } from '../session/defined.ts'
@@ -34,17 +37,21 @@ export async function serve(open: Session, start: Start): Promise<void> {
     closing: () => closing.wanted,
     inherited: open.inherited.left,
     late: open.late,
+    isTelling: () => isTelling(open),
+    mustStop: () => open.agents.mustStop(),
   })
   const idleTimeoutMs = start.settings?.idleTimeoutMs ?? IDLE_TIMEOUT_MS
-  /** A paused session, or one in an error, waits for a person without a time limit. */
+  /** A paused session, or one in an error, waits for a person without a time limit; one with scheduled messages waits for these. */
   const waitWhileIdle = async (wakes: () => boolean): Promise<boolean> => {
-    if (journal.state.status !== 'error' && !journal.state.paused) return condition(wakes, idleTimeoutMs)
+    if (journal.state.status !== 'error' && !journal.state.paused && !hasScheduled(open)) return condition(wakes, idleTimeoutMs)
     await condition(wakes)
     return true
   }
   /** Before the session closes, it does the work that a pause delays. */
   const mayClose = (): boolean =>
-    closing.wanted !== undefined && !open.catchesUp && (closing.wanted.when === 'now' || !isHeldUp(journal.state, alarms.due))
+    closing.wanted !== undefined &&
+    !open.catchesUp &&
+    (closing.wanted.when === 'now' || !(isHeldUp(journal.state, alarms.due) || hasScheduled(open)))
   /** Whether nothing is to be done but to wait or to close. A run that an earlier execution has begun is recorded first. */
   const rests = (step: SessionStep): step is SessionStep & { do: 'wait' | 'start_run' } =>
     step.do === 'wait' || (step.do === 'start_run' && closing.wanted?.when === 'now' && open.inherited.isUsedUp())
@@ -61,11 +68,12 @@ export async function serve(open: Session, start: Start): Promise<void> {
     !closing.wanted && patched('rest-before-continuing') && condition(() => mayClose() || nextStep(open) !== 'wait', REST_MS)
   for (;;) {
     alarms.follow()
+    followAgents(open)
     const decision = decide(journal.state, alarms.due)
     if (isBetweenTurns(decision) && continuing.isDue()) {
       if (!(rests(decision) && (await isWokenFirst()))) await continuing.attempt()
     } else if ((decision.do === 'start_run' || decision.do === 'end_hooks') && mayNotStart(open, decision.do)) {
-      await condition(() => !mayNotStart(open, decision.do))
+      await condition(() => !mayNotStart(open, decision.do) || isNotNext(open, decision.do))
     } else if (STEPS.includes(decision.do) && isPauseDue(open)) {
       await condition(() => !isPauseDue(open))
     } else if (decision.do === 'wait' && hasRunInProgress(open)) {
@@ -73,12 +81,20 @@ export async function serve(open: Session, start: Start): Promise<void> {
     } else if (rests(decision)) {
       flushing.nudge()
       const pauseChanges = watchPause(open)
+      const scheduleChanges = watchScheduled(open)
       // After a recovery, a run may continue and then wait for a person, or until the session is unpaused.
-      const wakes = () => mayClose() || nextStep(open) !== 'wait' || hasRunInProgress(open) || pauseChanges() || continuing.isDue()
+      const wakes = () =>
+        mayClose() ||
+        nextStep(open) !== 'wait' ||
+        hasRunInProgress(open) ||
+        pauseChanges() ||
+        scheduleChanges() ||
+        continuing.isDue() ||
+        isAgentDue(open)
       const isWoken = !mayClose() && (await waitWhileIdle(wakes))
       // Requests that were passed on may start a run.
       if (open.catchesUp) await condition(() => !open.catchesUp || !rests(decide(journal.state, alarms.due)))
-      else if (!isWoken && (await close(open))) return
+      else if (!isWoken && !isAgentDue(open) && (await close(open))) return
     } else {
       await carryOut(open, decision)
     }
@@ -88,10 +104,13 @@ export async function serve(open: Session, start: Start): Promise<void> {
 /** Closes the session if everything is stored, and nothing that arrives meanwhile keeps it open. Returns whether it did. */
 export async function close(open: Session): Promise<boolean> {
   const { journal, flushing, closing } = open
+  if (isTelling(open)) await condition(() => !isTelling(open))
   await flushing.drained()
   await condition(requestsFinished)
   const { wanted } = closing
   if (wanted?.when !== 'now' && (nextStep(open) !== 'wait' || isKeptOpen(open))) return false
+  if (mustStopFirst(open)) return false
+  const scheduled = scheduledIn(journal.state).length
   for (;;) {
     journal.append({ type: 'session_closed', reason: wanted ? 'requested' : 'idle', ...defined({ by: wanted?.by }) })
     // From here on, a client must request the close again, because whatever keeps the session open may end meanwhile.
@@ -102,7 +121,28 @@ export async function close(open: Session): Promise<boolean> {
     if (journal.watermark().seq === closed) return true
     // What has arrived meanwhile, such as a rejected message, may have left nothing to do.
     if (nextStep(open) !== 'wait' || hasRunInProgress(open) || journal.state.paused !== undefined) return false
+    if (scheduledIn(journal.state).length > scheduled || mustStopFirst(open)) return false
   }
+}
+
+/** Whether a request has meanwhile removed calls whose sessions have yet to be stopped. */
+function mustStopFirst({ agents }: Session): boolean {
+  return agents.mustStop() && patched('stops-before-closing')
+}
+
+/** Asks and stops the sessions that answer this one's calls, and tells the session whose call this one answers. */
+function followAgents({ agents, answering }: Session): void {
+  agents.follow()
+  answering.follow()
+}
+
+function isAgentDue({ agents, answering }: Session): boolean {
+  return agents.isDue() || answering.isDue()
+}
+
+/** Whether the session that called this one's agent now lets it spend more. */
+function isAllowedMore(since: readonly SessionEvent[]): boolean {
+  return since.some((event) => event.type === 'allowance_raised' && event.callId === undefined)
 }
 
 /** Steps that a pause holds up. */
@@ -122,9 +162,27 @@ function mayNotStart(session: Session, step: 'start_run' | 'end_hooks'): boolean
   return (catchesUp !== undefined || step === 'start_run') && !mayTakeAny(session)
 }
 
-/** Whether a pause keeps the session open: the session has work to do afterwards, or only its idle time has expired. */
-function isKeptOpen({ journal: { state }, alarms, closing }: Session): boolean {
-  return closing.wanted ? isHeldUp(state, alarms.due) : state.paused !== undefined
+/** Whether the step is not the next one any more: a rollback may have removed the messages that a run was to take. */
+function isNotNext(session: Session, step: SessionStep['do']): boolean {
+  return nextStep(session) !== step && patched('decides-again')
+}
+
+/** Whether scheduled messages or a pause keep the session open: it has work to do afterwards, or only its idle time has expired. */
+function isKeptOpen(session: Session): boolean {
+  const { journal, alarms, closing } = session
+  if (hasScheduled(session)) return true
+  return closing.wanted ? isHeldUp(journal.state, alarms.due) : journal.state.paused !== undefined
+}
+
+/** Whether messages wait until they are due. */
+function hasScheduled({ journal }: Session): boolean {
+  return scheduledIn(journal.state).length > 0
+}
+
+/** Returns a function that tells whether the session has since had its first scheduled message, or lost its last one. */
+function watchScheduled(session: Session): () => boolean {
+  const had = hasScheduled(session)
+  return () => hasScheduled(session) !== had
 }
 
 /** Returns a function that tells whether the session has since been paused or unpaused. */
@@ -140,7 +198,7 @@ async function waitForInput(session: Session, isDue: () => boolean): Promise<voi
   if (stopping.isRequested()) return stopBetweenSteps(session)
   flushing.nudge()
   const pauseChanges = watchPause(session)
-  const wakes = (): boolean => stopping.isRequested() || nextStep(session) !== 'wait' || pauseChanges() || isDue()
+  const wakes = (): boolean => stopping.isRequested() || nextStep(session) !== 'wait' || pauseChanges() || isDue() || isAgentDue(session)
   // Alarms cover everything else that the run waits for.
   await condition(wakes)
 }
@@ -175,7 +233,10 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
     }
     case 'call_model':
       return inRun(session, async (run) => {
+        const before = journal.watermark().seq
         const called = await callModel(session, run)
+        // The caller has allowed more since the call was found too expensive: it is asked for again.
+        if (called.end === 'failed' && called.code === 'budget_exhausted' && isAllowedMore(journal.since(before))) return
         if (called.end === 'failed') failRun(session, run.run, called)
         if (called.end === 'stopped' && called.by) stopByHook(session, run.run, called.by)
         if (called.end === 'held_up') pauseForBudget(session, called)
@@ -184,6 +245,8 @@ async function carryOut(session: Session, decision: Exclude<SessionStep, { do: '
       })
     case 'ask':
       return askFor(session, decision.calls)
+    case 'use_rules':
+      return inRun(session, () => useRules(session, decision.calls))
     case 'expire':
       return expire(session, decision.call)
     case 'run_calls':

@@ -4,11 +4,14 @@ import { decide, type SessionStep, isRunInProgress, NOTHING_DUE } from '../sessi
 import { chooseRecovery, nextAttemptAt, progressOf } from '../session/recovery/recovery.ts'
 import type { Closing, UpdateRefusal, StopSignal } from '../session/protocol/protocol.ts'
 import { boundedText, cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
+import type { AgentCalls } from './agents/agent-calls.ts'
+import type { Answering } from './agents/answering.ts'
 import type { Alarms } from './alarms.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
 import type { Inheritance } from './inherited.ts'
 import type { CallWaits } from './calls/call-waits.ts'
+import type { Releasing } from './calls/releasing.ts'
 import type { LateResults } from './calls/late-results.ts'
 import type { Pacing } from './pacing.ts'
 import type { ServingWatch } from './awaiting-worker.ts'
@@ -44,6 +47,9 @@ export interface Session {
   late: LateResults
   waits: CallWaits
   pacing: Pacing
+  agents: AgentCalls
+  answering: Answering
+  releasing: Releasing
   /** How long after its last heartbeat an attempt counts as lost. */
   heartbeatTimeoutMs: number
   previous: string | undefined
@@ -66,6 +72,11 @@ export type CallNeeds = Pick<
   'journal' | 'flushing' | 'serving' | 'pacing' | 'alarms' | 'late' | 'waits' | 'inherited' | 'heartbeatTimeoutMs'
 > & {
   run: RunState
+}
+
+/** Whether another session is being told something: continue-as-new and the end of the workflow would lose that. */
+export function isTelling({ agents, answering, releasing }: Session): boolean {
+  return agents.isBusy() || answering.isBusy() || releasing.isBusy()
 }
 
 export function nextStep({ journal, alarms }: Session): SessionStep['do'] {

@@ -5,6 +5,7 @@ import {
   continueAsNew,
   defineQuery,
   defineUpdate,
+  patched,
   setDefaultSignalHandler,
   setHandler,
   workflowInfo,
@@ -17,6 +18,7 @@ import {
   sessionIdOf,
   UPDATES,
   type AnswerRequest,
+  type ApproveAnswer,
   type ApproveRequest,
   type CheckpointAnswer,
   type CheckpointRequest,
@@ -34,16 +36,23 @@ import {
   type RegenerateAnswer,
   type RegenerateRequest,
   type ResolveRequest,
+  type RevokeRuleRequest,
   type RollbackRequest,
   type SessionStart,
   type SessionSummary,
   type UnpauseAnswer,
+  type UnscheduleAnswer,
+  type UnscheduleRequest,
   type QueriedState,
   type UnopenedState,
 } from '../session/protocol/protocol.ts'
+import type { ClosedSession } from '../session/protocol/answered.ts'
 import { requestOf } from '../session/protocol/requests.ts'
+import { scheduledIn } from '../session/fold/scheduled.ts'
 import { snapshotOf, summaryOf } from '../session/fold/snapshot.ts'
 import { currentDetailsOf } from '../session/watching/current-details.ts'
+import { startAgentCalls } from './agents/agent-calls.ts'
+import { startAnswering } from './agents/answering.ts'
 import { startAlarms } from './alarms.ts'
 import { describeBy } from './current-details.ts'
 import { startFlushing } from './flushing.ts'
@@ -54,10 +63,13 @@ import { type OpenedSession, openSession, reopenSession } from './opening/open.t
 import { opened, ready } from './opening/when-open.ts'
 import { startOpening } from './opening/loading.ts'
 import { startPacing } from './pacing.ts'
-import { hasCaughtUp, hasRunInProgress, type Session, stopDetails, untilRunsReleased } from './session-parts.ts'
-import { answer, approve, checkAnswerRequest, checkDecision, checkResolveRequest, deny, resolve } from './calls/approvals.ts'
-import { continueAnswered } from './requests/answered.ts'
+import { hasCaughtUp, hasRunInProgress, nextStep, type Session, stopDetails, untilRunsReleased } from './session-parts.ts'
+import { answer, approve, checkAnswerRequest, checkApprove, checkDecision, checkResolveRequest, deny, resolve } from './calls/approvals.ts'
+import { startReleasing } from './calls/releasing.ts'
+import { revokeRule } from './calls/standing.ts'
+import { answeredRequests, continueAnswered } from './requests/answered.ts'
 import { carryOutOnce, type UpdateAction, carryOutPassedOn, isAnswered, requestsFinished, type Updates } from './requests/passed-on.ts'
+import { checkNotMoved, refuseIfMoved, unlessMoved } from './requests/moved.ts'
 import { pause, unpause } from './requests/pausing.ts'
 import { raise } from './requests/raising.ts'
 import { checkIsInError, checkRecovery, choosesCalls, recover, recoverRequestOf } from './requests/recovery.ts'
@@ -65,6 +77,7 @@ import { recoverRestoring, restores } from './requests/restoring.ts'
 import { recoverCalls } from './requests/selective.ts'
 import { type Resets, watchResets } from './resets.ts'
 import { cancel, type CurrentExecution, doWaiting, interrupt, signalled, readStart } from './signals.ts'
+import { deliverDue, unschedule } from './scheduled.ts'
 import { close, serve } from './session-loop.ts'
 import { NOT_SERVED_AFTER_MS, startServing } from './awaiting-worker.ts'
 import { startCallWaits } from './calls/call-waits.ts'
@@ -84,16 +97,18 @@ const checkpointUpdate = defineUpdate<CheckpointAnswer, [CheckpointRequest]>(UPD
 const rollbackUpdate = defineUpdate<RollbackReport, [RollbackRequest]>(UPDATES.rollback)
 const regenerateUpdate = defineUpdate<RegenerateAnswer, [RegenerateRequest]>(UPDATES.regenerate)
 const forkUpdate = defineUpdate<ForkPoint, [ForkRequest]>(UPDATES.fork)
-const approveUpdate = defineUpdate<{ digest: string }, [ApproveRequest]>(UPDATES.approve)
+const approveUpdate = defineUpdate<ApproveAnswer, [ApproveRequest]>(UPDATES.approve)
+const revokeRuleUpdate = defineUpdate<{ rule: string }, [RevokeRuleRequest]>(UPDATES.revokeRule)
 const denyUpdate = defineUpdate<void, [DenyRequest]>(UPDATES.deny)
 const resolveUpdate = defineUpdate<void, [ResolveRequest]>(UPDATES.resolve)
 const answerUpdate = defineUpdate<void, [AnswerRequest]>(UPDATES.answer)
 const pauseUpdate = defineUpdate<PauseAnswer, [PauseRequest]>(UPDATES.pause)
 const raiseUpdate = defineUpdate<RaiseAnswer, [RaiseRequest]>(UPDATES.raise)
+const unscheduleUpdate = defineUpdate<UnscheduleAnswer, [UnscheduleRequest]>(UPDATES.unschedule)
 const unpauseUpdate = defineUpdate<UnpauseAnswer, [PauseRequest]>(UPDATES.unpause)
 
 /** One durable conversation: Temporal workflow `pawlSession`, id `pawl:<sessionId>`. */
-export async function pawlSession(given?: SessionStart): Promise<void> {
+export async function pawlSession(given?: SessionStart): Promise<ClosedSession | void> {
   const start = readStart(given)
   continueAnswered(start.carried?.answered)
   const resets = watchResets()
@@ -118,6 +133,8 @@ export async function pawlSession(given?: SessionStart): Promise<void> {
   const updates = acceptUpdates(execution)
   CancellationScope.current().cancelRequested.catch(() => cancel(execution))
   await CancellationScope.nonCancellable(() => openAndServe(execution, updates, resets))
+  const answered = answeredRequests()
+  if (answered.length > 0) return { answered }
 }
 
 /** The state shown to clients; while the session is being reopened, or may stay closed, its previous state. */
@@ -146,7 +163,10 @@ function acceptUpdates(execution: CurrentExecution): Updates {
     execution.hasCarriedOut = true
     return summaryOf(journal.state)
   })
-  const recoverOpen = (open: Session, raw: RecoverRequest) => recoverSession(execution, open, recoverRequestOf(raw))
+  const recoverOpen = (open: Session, raw: RecoverRequest, receivedAt?: number) => {
+    refuseIfMoved(open, raw, receivedAt)
+    return recoverSession(execution, open, recoverRequestOf(raw))
+  }
   updates.set(UPDATES.recover, recoverOpen as UpdateAction<unknown, unknown>)
   setHandler(
     recoverUpdate,
@@ -161,20 +181,23 @@ function acceptUpdates(execution: CurrentExecution): Updates {
         if (!session || isAnswered()) return
         recoverRequestOf(raw)
         checkIsInError(session.journal.state)
+        checkNotMoved(session, raw)
       },
     },
   )
   onUpdate(checkpointUpdate, makeCheckpoint)
-  onUpdate(rollbackUpdate, rollBack)
-  onUpdate(regenerateUpdate, regenerate)
-  onUpdate(forkUpdate, forkPoint)
-  onUpdate(approveUpdate, approve, (request) => checkDecision(ready(execution), request, Date.now()))
+  onUpdate(rollbackUpdate, unlessMoved(rollBack), (request) => checkNotMoved(ready(execution), request))
+  onUpdate(regenerateUpdate, unlessMoved(regenerate), (request) => checkNotMoved(ready(execution), request))
+  onUpdate(forkUpdate, unlessMoved(forkPoint), (request) => checkNotMoved(ready(execution), request))
+  onUpdate(approveUpdate, approve, (request) => checkApprove(ready(execution), request, Date.now()))
   onUpdate(denyUpdate, deny, (request) => checkDecision(ready(execution), request, Date.now()))
   onUpdate(resolveUpdate, resolve, (request) => checkResolveRequest(ready(execution), request))
   onUpdate(answerUpdate, answer, (request) => checkAnswerRequest(ready(execution), request))
   onUpdate(pauseUpdate, pause)
   onUpdate(unpauseUpdate, unpause)
   onUpdate(raiseUpdate, raiseLimits)
+  onUpdate(revokeRuleUpdate, revokeRule)
+  onUpdate(unscheduleUpdate, unschedule)
   return updates
 
   /** Any client may send an update with any content. `check` is its validator: a refused update leaves nothing in history. */
@@ -243,7 +266,8 @@ async function staysClosed(
 ): Promise<boolean> {
   const { journal, flushing } = session
   const { seq } = journal.watermark()
-  const queued = journal.state.inbox.length
+  const accepted = (): number => journal.state.inbox.length + scheduledIn(journal.state).length
+  const before = accepted()
   // Clients query the newest execution, even after it has ended. They must not see an event that is then never stored.
   execution.mayStayClosed = true
   execution.before = past && sessionOf(execution, { journal: past })
@@ -253,7 +277,7 @@ async function staysClosed(
     return false
   }
   receive()
-  const isNeeded = (): boolean => execution.hasCarriedOut || hasRunInProgress(session) || journal.state.inbox.length > queued
+  const isNeeded = (): boolean => execution.hasCarriedOut || hasRunInProgress(session) || accepted() > before
   // Whoever starts a workflow without a request may send one later.
   if (execution.signals === 0 && requestsFinished()) return staysOpen()
   await condition(() => isNeeded() || requestsFinished())
@@ -289,7 +313,7 @@ function sessionOf(
   const serving = startServing(journal, flushing, start.settings?.notServedAfterMs ?? NOT_SERVED_AFTER_MS)
   const stopping = startStopping()
   const caughtUp = (): boolean => hasCaughtUp(session)
-  const alarms = startAlarms(journal, stopping, caughtUp)
+  const alarms = startAlarms(journal, stopping, caughtUp, (dueAt) => deliverDue(session, dueAt))
   const session: Session = {
     journal,
     flushing,
@@ -299,6 +323,14 @@ function sessionOf(
     late: startLateResults(caughtUp, inherited),
     waits: startCallWaits(),
     pacing: startPacing(),
+    agents: startAgentCalls({
+      journal,
+      settings: start.settings,
+      isHeld: () => session.runHolds > 0,
+      onDetached: () => flushIfWaiting(session),
+    }),
+    answering: startAnswering(journal, flushing, () => session.runHolds > 0),
+    releasing: startReleasing(journal, flushing),
     closing,
     previous,
     inherited,
@@ -309,6 +341,11 @@ function sessionOf(
     isForeign: false,
   }
   return session
+}
+
+/** A turn that follows would store the call. While the session waits for other agents, nothing would. */
+function flushIfWaiting(session: Session): void {
+  if (nextStep(session) === 'wait' && patched('flush-after-detaching')) session.flushing.nudge()
 }
 
 async function recoverSession(execution: CurrentExecution, open: Session, request: RecoverRequest): Promise<SessionSummary> {

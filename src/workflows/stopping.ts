@@ -1,6 +1,7 @@
 // Stops the current run: by an interrupt, or by its deadline.
-import { CancellationScope, condition } from '@temporalio/workflow'
+import { CancellationScope } from '@temporalio/workflow'
 import { hintStop } from './journal.ts'
+import { onceTrue } from './once-true.ts'
 
 /** Why a run is being stopped. */
 export type Stop = { why: 'interrupt'; reason?: string; by?: string } | { why: 'deadline'; reason: string }
@@ -43,11 +44,14 @@ export function startStopping(): Stopping {
       if (isDue()) return request(cause)
       if (postponed) return
       postponed = cause
-      void condition(() => postponed !== cause || isDue()).then(() => {
-        if (postponed !== cause) return
-        postponed = undefined
-        request(cause)
-      })
+      onceTrue(
+        () => postponed !== cause || isDue(),
+        () => {
+          if (postponed !== cause) return
+          postponed = undefined
+          request(cause)
+        },
+      )
     },
     async step(body) {
       if (!stop) {

@@ -9,6 +9,7 @@ import { seed, size, variants } from '../support/sizes.ts'
 import { untilFound } from '../support/until.ts'
 import type { Mark } from './support/ledger.ts'
 import { finalAnswer, type Plan, type PlannedCall, planText } from './support/plan.ts'
+import { isAnyInDanger, readyIn } from './support/sparing.ts'
 import { type Rig, startRig, type Supervised } from './support/rig.ts'
 
 const SERVERS = ['stdio', 'http', 'stdio-legacy', 'http-legacy'] as const
@@ -102,7 +103,7 @@ describe('with executors that are killed', () => {
       while (kills < KILLS && !isOver) {
         const next = rig.ledger.marks().length + random.integer(4, 16)
         await untilFound(() => isOver || rig.ledger.marks().length >= next)
-        await untilFound(() => isOver || ready().length > 1)
+        await untilFound(async () => isOver || (ready().length > 1 && !(await isAnyInDanger(rig, [workers]))))
         if (isOver) break
         process.kill(random.pick(ready()), 'SIGKILL')
         kills += 1
@@ -121,9 +122,7 @@ describe('with executors that are killed', () => {
   }, 600_000)
 })
 
-/** Executors that serve. */
-const ready = (): number[] =>
-  workers.supervisor.pids().filter((pid) => workers.events.some((event) => event.event === 'worker_ready' && event.pid === pid))
+const ready = (): number[] => readyIn(workers)
 
 /** One or two calls, half of which go wrong. */
 function someCalls(random: ReturnType<typeof randomFrom>): PlannedCall[] {

@@ -2,7 +2,7 @@
 // shows what is recorded, each message once.
 import { randomUUID } from 'node:crypto'
 import { PawlChatTransport, type UiMessageChunk } from 'pawl/ui'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seededRandom } from '../../src/testing/crash/random.ts'
 import { pdfBlock } from '../support/documents.ts'
@@ -121,6 +121,30 @@ describe('the chat page', () => {
     await page.setInputFiles('input[type=file]', { name: 'a.zip', mimeType: 'application/zip', buffer: Buffer.from('PK') })
     await say(page, 'And this?')
     await until('the page says what is wrong', async () => (await page.locator('[role=alert]').count()) === 1, 30_000)
+  })
+
+  it('the chat page shows what agents two levels down and in the background say, each word once, through kills and reloads', async () => {
+    const session = `ui-${randomUUID()}`
+    const order: SpeechOrder = { name: 'deep', turns: 2, words: 120, everyMs: 25 }
+    const page = await here.load(session, { query: { agent: 'leading' } })
+    await say(page, JSON.stringify(order))
+    const call = (within: Page | Locator, name: string): Locator => within.getByRole('region', { name, exact: true })
+    const said = async (of: Locator): Promise<string> => (await of.locator('> .work > p').allTextContents()).join('')
+    const deep = () => said(call(call(page, 'Passing'), 'Speaking'))
+    const aside = () => said(call(page, 'Aside'))
+    const whole = speech(order, 1) + speech(order, 2)
+    for (const word of ['deep.1.10 ', 'deep.1.60 ', 'deep.2.10 ']) {
+      // The one in the background may be ahead, and have answered.
+      for (const text of word.includes('.1.') ? [deep, aside] : [deep]) {
+        const shown = await until(`${word} is shown`, async () => (await text()).includes(word) && text(), 60_000)
+        expect(whole.startsWith(shown)).toBe(true)
+      }
+      for (const pid of here.supervisor.pids()) process.kill(pid, 'SIGKILL')
+      await page.reload()
+    }
+    await until('the answer is complete', async () => (await shownIn(page)).at(-1)?.text.endsWith('Led.'), 60_000)
+    expect(await page.locator('.work').count()).toBe(0)
+    expect((await here.recorded(session)).find(({ text }) => text === 'Led.')).toBeDefined()
   })
 
   it('the chat page stops a run that waits for a decision', async () => {

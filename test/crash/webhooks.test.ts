@@ -16,6 +16,8 @@ const PLAN = planText([[{ tool: 'put', input: { name: 'a' } }]])
 
 let rig: Rig
 let schema: OwnSchema
+/** Of the workers on two machines. */
+let machines: OwnSchema
 let pawl: Pawl
 let target: WebhookTarget
 let worker: Supervised
@@ -25,6 +27,8 @@ beforeAll(async () => {
   process.env.PAWL_WEBHOOKS = 'private'
   const { temporalAddress: address, namespace, databaseUrl: postgres } = inject('stack')
   const taskQueue = `crash-${randomUUID()}`
+  machines = await ownSchema(postgres, 'hooked_machines')
+  process.env.CRASH_SCHEMA = machines.name
   rig = await startRig()
   schema = await ownSchema(postgres, 'hooked')
   worker = await rig.supervise({ schema: schema.name, taskQueue })
@@ -35,10 +39,12 @@ beforeAll(async () => {
 afterAll(async () => {
   if (before === undefined) delete process.env.PAWL_WEBHOOKS
   else process.env.PAWL_WEBHOOKS = before
+  delete process.env.CRASH_SCHEMA
   await pawl?.close()
   await rig?.close()
   await target?.stop()
   await schema?.close()
+  await machines?.close()
 })
 
 async function killOrchestrator(): Promise<void> {
@@ -60,6 +66,8 @@ it('a notification whose sender dies before the target has answered is sent agai
   await (await session.send(PLAN)).result()
   await held.reached
   target.answer = () => 204
+  // The worker's next orchestrator need not wait for the lease of the dead one.
+  await schema.query(`update {schema}.consumers set held_until = now() + interval '1 day'`)
   await killOrchestrator()
   const [again] = await target.accepted(session.id, 1)
   held.open()
@@ -80,4 +88,26 @@ it('no notification is lost, and those of each session arrive in order, while or
   await Promise.all(running)
   for (const { id } of sessions) await target.accepted(id, RUNS)
   for (const { id } of sessions) expect(runsIn(target.of(id)), id).toEqual([1, 2, 3])
+})
+
+it('the webhooks of a worker that dies with its machine are sent by another worker', async () => {
+  const { temporalAddress: address, namespace, databaseUrl: postgres } = inject('stack')
+  const machine = await rig.serve('supervise')
+  const { taskQueue } = rig
+  const own = await Pawl.connect({ temporal: { address, namespace }, postgres, taskQueue, schema: machines.name })
+  const other = await webhookTarget()
+  try {
+    other.secret = (await own.webhooks.create({ url: other.url, types: ['run.completed'] })).secret
+    const first = own.session(`hooked-${randomUUID()}`, { agent: 'planned' })
+    await (await first.send(PLAN)).result()
+    await other.accepted(first.id, 1)
+    await rig.supervise({ schema: machines.name })
+    process.kill(machine.pid, 'SIGKILL')
+    const second = own.session(`hooked-${randomUUID()}`, { agent: 'planned' })
+    await (await second.send(PLAN)).result()
+    await other.accepted(second.id, 1)
+  } finally {
+    await own.close()
+    await other.stop()
+  }
 })

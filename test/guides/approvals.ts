@@ -72,6 +72,41 @@ export async function decide(session: SessionHandle, callId: string, digest: str
   // #endregion approve
 }
 
+// #region role
+export const grant = defineTool({
+  name: 'grant_credit',
+  description: 'Grant a customer credit.',
+  input: z.object({ customer: z.string(), cents: z.number().int().positive() }),
+  effect: 'external',
+  approval: ({ cents }) => ({ reason: `${cents} cents`, approvers: { role: cents > 10_000 ? 'finance' : 'support' } }),
+  execute: (input, ctx) => ctx.services.credits.grant(input, { idempotencyKey: ctx.idempotencyKey }),
+})
+// #endregion role
+
+/** Approves as a person with a role. */
+export async function decideAs(session: SessionHandle, callId: string, digest: string) {
+  // #region roles
+  await session.approve(callId, { digest, by: 'ann', roles: ['finance'] })
+  // #endregion roles
+}
+
+/** Approves, and later calls, too. */
+export async function remember(session: SessionHandle, callId: string, digest: string) {
+  // #region remember
+  const standing = await session.approve(callId, { digest, by: 'ann', remember: { for: 'session', matching: 'tool' } })
+  console.log(standing.rule, standing.released) // the rule's id, and the waiting calls that it has approved as well
+  // #endregion remember
+  return standing.rule ?? ''
+}
+
+/** Lists and revokes rules. */
+export async function revoke(pawl: Pawl, ruleId: string) {
+  // #region rules
+  for (const rule of await pawl.approvals.rules({ agent: 'support' })) console.log(rule.id, rule.tool, rule.for, rule.used, rule.givenBy)
+  await pawl.approvals.revoke(ruleId, { by: 'bob', reason: 'the customer left' })
+  // #endregion rules
+}
+
 /** Denies. */
 export async function deny(session: SessionHandle, callId: string, digest: string) {
   // #region deny
@@ -108,4 +143,16 @@ export async function inbox(pawl: Pawl) {
     console.log(call.sessionId, call.callId, call.tool, call.input, call.digest, call.reason, call.expiresAt)
   }
   // #endregion inbox
+}
+
+/** One decision for a group. */
+export async function settleGroup(pawl: Pawl, session: SessionHandle, callId: string, digest: string) {
+  // #region groups
+  const groups = new Map<string, string[]>()
+  for await (const call of pawl.pending.list({ kind: 'approval' })) {
+    if (call.kind === 'approval') groups.set(call.group, [...(groups.get(call.group) ?? []), `${call.sessionId} ${call.callId}`])
+  }
+  await session.approve(callId, { digest, by: 'ann', remember: { for: 'context', matching: 'tool', uses: 5 } })
+  // #endregion groups
+  return groups
 }

@@ -5,7 +5,24 @@ import type { RunHandle, SessionHandle } from 'pawl/client'
 import { createHandler } from 'pawl/service'
 import { scripted } from 'pawl/testing'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { address, answer, courier, decide, decideAll, deny, edit, inbox, look, refund, resolve } from '../guides/approvals.ts'
+import {
+  address,
+  answer,
+  courier,
+  decide,
+  decideAll,
+  decideAs,
+  deny,
+  edit,
+  grant,
+  inbox,
+  look,
+  refund,
+  remember,
+  resolve,
+  revoke,
+  settleGroup,
+} from '../guides/approvals.ts'
 import { type Deployment, deploy, SILENT } from '../support/deployment.ts'
 import { pendingOf } from '../support/approvals.ts'
 import { answersIn, resultsIn } from '../support/scenes.ts'
@@ -23,15 +40,19 @@ const log = vi.spyOn(console, 'log').mockImplementation((...said) => void told.p
 beforeAll(async () => {
   here = await deploy()
   const use = (name: string, input: object) => [{ type: 'tool_use' as const, id: 'x', name, input: input as { orderId: string } }]
+  const inputs: Record<string, object> = {
+    refund_order: { orderId: 'A7', cents: 20_000 },
+    grant_credit: { customer: 'c-1', cents: 50_000 },
+  }
   const agent = defineAgent({
     name: 'support',
     instructions: 'Help.',
     model: scripted((request) => {
       if (answersIn(request) > 0) return JSON.stringify(resultsIn(request).map(({ content }) => content))
       const [tool = ''] = request.messages.flatMap(({ content }) => (typeof content === 'string' ? [content] : []))
-      return use(tool, tool === 'refund_order' ? { orderId: 'A7', cents: 20_000 } : { orderId: 'A7' })
+      return use(tool, inputs[tool] ?? { orderId: 'A7' })
     }),
-    tools: [refund, address, courier],
+    tools: [refund, address, courier, grant],
   }) as Agent
   const payments = { refund: (input: unknown) => refunds.push(input) && { id: 'r-1' } }
   const couriers = {
@@ -40,7 +61,7 @@ beforeAll(async () => {
     },
     find: () => undefined,
   }
-  await here.startWorker({ agents: [agent], services: { payments, couriers } })
+  await here.startWorker({ agents: [agent], services: { payments, couriers, credits: { grant: () => 'granted' } } })
 })
 afterAll(async () => {
   log.mockRestore()
@@ -90,6 +111,42 @@ describe('the guide to approvals', () => {
       { orderId: 'A7', cents: 20_000 },
       { orderId: 'A7', cents: 9_900 },
     ])
+  })
+
+  it('the guide to approvals shows how a person with a role decides', async () => {
+    const { session, run, digest } = await start('grant_credit')
+    await decideAs(session, 't_1_1_0', digest)
+    expect((await run.result(TIMEOUT)).text).toContain('granted')
+  })
+
+  it('the guide to approvals shows how a person gives, lists and revokes a standing approval', async () => {
+    const { session, run, digest } = await start('refund_order')
+    const rule = await remember(session, 't_1_1_0', digest)
+    await run.result(TIMEOUT)
+    await until('it is listed', async () => (await here.pawl.approvals.rules({ agent: 'support' })).some(({ id }) => id === rule))
+    await revoke(here.pawl, rule)
+    await until('it is gone', async () => !(await here.pawl.approvals.rules({ agent: 'support' })).some(({ id }) => id === rule))
+    refunds.length = 2
+  })
+
+  it('the guide to approvals shows how one decision settles the calls of a group', async () => {
+    const context = { customer: 'Ann' }
+    const open = (): SessionHandle => here.pawl.session(undefined, { agent: 'support', context }) as SessionHandle
+    const [one, other] = [open(), open()]
+    const runs = [await one.send('refund_order'), await other.send('refund_order')]
+    const [digest] = (await Promise.all(runs.map(pendingOf))).map(([call]) => call?.digest ?? '')
+    const listed = async (): Promise<string[]> => {
+      const { items } = await here.pawl.pending.list({ kind: 'approval' })
+      return items.map(({ sessionId }) => sessionId)
+    }
+    await until('both are listed', async () => {
+      const ids = await listed()
+      return ids.includes(one.id) && ids.includes(other.id)
+    })
+    const groups = await settleGroup(here.pawl, one, 't_1_1_0', digest ?? '')
+    expect([...groups.values()].map((calls) => calls.toSorted())).toContainEqual([`${one.id} t_1_1_0`, `${other.id} t_1_1_0`].toSorted())
+    for (const run of runs) expect((await run.result(TIMEOUT)).text).toContain('r-1')
+    refunds.length = 2
   })
 
   it('the guide to approvals shows how a call is answered and resolved', async () => {

@@ -73,6 +73,19 @@ describe('the handle of a message', () => {
     expect(await session.run('m0').result(TIMEOUT)).toMatchObject({ text: 'heard zero' })
   })
 
+  it('the handle of a message that was sent says how the run ended if it is first asked after a rollback', async () => {
+    const { session } = await answered()
+    const sent = await session.send('two', { messageId: 'm2' })
+    await session.run('m2').result(TIMEOUT)
+    await session.rollback({ message: 'm2', by: 'ann' })
+    await until('the store has the rollback', async () =>
+      (await here.pawl.session(session.id).messages()).every(({ messageId }) => messageId !== 'm2'),
+    )
+    expect(await sent.settled(TIMEOUT)).toMatchObject({ status: 'completed', text: 'heard two' })
+    const again = await session.send('two, again', { messageId: 'm2' })
+    expect(await again.settled(TIMEOUT)).toMatchObject({ status: 'completed', text: 'heard two, again' })
+  })
+
   it('the handle of a message says that the run failed, after it was abandoned and rolled back', async () => {
     const { session } = player.play(here.pawl, { model: (request) => (saidIn(request).at(-1) === 'fail' ? refuse() : 'fine') })
     await (await session.send('zero')).result(TIMEOUT)

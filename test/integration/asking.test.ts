@@ -1,5 +1,6 @@
 // Workflows of a user that ask agents, by a worker of the user's own.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { NativeConnection, Worker } from '@temporalio/worker'
 import type { Agent } from 'pawl'
@@ -57,6 +58,9 @@ function start<N extends keyof typeof workflows>(name: N, ...args: Parameters<(t
   return here.temporal.workflow.start(name, { workflowId: `asks-${randomUUID()}`, taskQueue, args })
 }
 
+/** The longest id that the server accepts. */
+const longestId = (): string => `asks-${randomUUID()}`.padEnd(1_000, 'x')
+
 const newSession = (): string => `asked-${randomUUID()}`
 
 describe('a workflow that asks an agent', () => {
@@ -74,10 +78,29 @@ describe('a workflow that asks an agent', () => {
     ])
   })
 
+  it('a workflow that asks an agent may have the longest id that the server accepts', async () => {
+    const session = newSession()
+    const handle = await here.temporal.workflow.start('advise', { workflowId: longestId(), taskQueue, args: [session, ['tea']] })
+    expect(await handle.result()).toEqual([{ advice: 'on tea', run: 1 }])
+  })
+
   it('a workflow that asks an agent learns why there is no answer, and its worker does not ask again', async () => {
     const session = newSession()
     const handle = await start('tryAsking', session, 'fail')
-    expect(await handle.result()).toMatchObject({ type: 'run_failed', session, run: 1, code: 'bad_request', strategy: expect.any(String) })
+    const reason = 'no advice'
+    expect(await handle.result()).toMatchObject({
+      type: 'run_failed',
+      session,
+      run: 1,
+      code: 'bad_request',
+      reason,
+      strategy: expect.any(String),
+    })
+    // Only the details of a failure pass a codec.
+    const failed = (await handle.fetchHistory()).events?.find((event) => event.activityTaskFailedEventAttributes)
+    expect(failed?.activityTaskFailedEventAttributes?.failure?.message).toBe(
+      'The run of the message failed: bad_request. The details of this failure say why.',
+    )
     const refused = await start('tryAsking', 'no such id!', 'tea')
     expect(await refused.result()).toMatchObject({ type: 'message_rejected', code: 'invalid_session_id' })
     expect((await here.pawl.session(session).messages()).filter(({ kind }) => kind === 'user')).toHaveLength(1)
@@ -108,5 +131,26 @@ describe('a workflow that asks an agent', () => {
       return found.length > 0 && found
     })
     expect(events).toMatchObject([{ by: `workflow ${handle.workflowId}`, reason: 'the workflow that asked no longer waits' }])
+  })
+
+  it('a workflow that no longer waits does not interrupt the run of somebody else in the same session', async () => {
+    const id = newSession()
+    const session = here.pawl.session(id, { agent: 'adviser' })
+    const others = await session.send('wait')
+    await held.reached
+    const handle = await start('tryAsking', id, 'tea')
+    await until('the question waits', async () => (await session.state()).queued === 1)
+    await handle.cancel()
+    const state = async () => (await handle.describe()).status.name
+    // The activity learns of it with its next heartbeat.
+    await sleep(4_000)
+    expect((await session.state()).current?.run).toBe(1)
+    held.open()
+    expect(await others.result()).toMatchObject({ run: 1 })
+    await until('the workflow ends', async () => (await state()) !== 'RUNNING')
+    expect(await handle.result()).toBe('cancelled')
+    const interrupted = []
+    for await (const event of session.events()) if (event.type === 'run_interrupted') interrupted.push(event.run)
+    expect(interrupted).not.toContain(1)
   })
 })

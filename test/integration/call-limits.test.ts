@@ -271,17 +271,42 @@ describe('the store', () => {
     expect(await one('b', false)).toBe(0)
   })
 
-  it('the store forgets a call whose session was erased while it asked for admission', async () => {
-    const { agent, doorOf } = alone
-    const session = sessionOf(agent.name)
-    doorOf(session.id).open()
+  async function closedSession() {
+    const session = sessionOf(alone.agent.name)
+    alone.doorOf(session.id).open()
     await (await session.send('acme')).result({ timeout: 20_000 })
     await session.close()
     await until('it is closed', async () => (await session.state()).status === 'closed')
+    return session
+  }
+
+  it('the store forgets a call whose session was erased while it asked for admission', async () => {
+    const session = await closedSession()
     await here.pawl.erase(session.id, { by: 'ann', force: true })
-    const late = { ...callOf('late'), sessionId: session.id, limits: [{ ...limit, tool: agent.name, max: 5 }] }
+    const late = { ...callOf('late'), sessionId: session.id, limits: [{ ...limit, tool: alone.agent.name, max: 5 }] }
     expect(await store.admitCall({ ...late, begins: true })).toBe(0)
     expect(await store.admitCall({ ...late, callId: 'later', begins: false })).toBe(0)
+    const { rows } = await sql.query('select from pawl.call_limits where session_id = $1', [session.id])
+    expect(rows).toEqual([])
+  })
+
+  it('the store keeps no place of a call that is admitted while its session is being erased', async () => {
+    const session = await closedSession()
+    // The erasure waits for this row, in a table that comes after that of the limits.
+    const holder = new pg.Client(here.stack.databaseUrl)
+    await holder.connect()
+    await sql.query("insert into pawl.spend (session_id, seq, agent, at, usd) values ($1, 1000, 'any', now(), 0)", [session.id])
+    await holder.query('begin')
+    await holder.query('select from pawl.spend where session_id = $1 for update', [session.id])
+    const erased = here.pawl.erase(session.id, { by: 'ann', force: true })
+    const blockedBy = async (pid: number): Promise<number | undefined> =>
+      (await sql.query('select pid from pg_stat_activity where $1 = any(pg_blocking_pids(pid))', [pid])).rows[0]?.pid
+    const { rows: own } = await holder.query('select pg_backend_pid() as pid')
+    const erasing = await until('the erasure waits', () => blockedBy(own[0].pid))
+    const admitted = store.admitCall({ ...callOf('beside'), sessionId: session.id, limits: [{ ...limit, tool: alone.agent.name, max: 5 }] })
+    await Promise.race([admitted, until('the admission waits, too', () => blockedBy(erasing))])
+    await holder.query('commit')
+    await Promise.all([erased, admitted, holder.end()])
     const { rows } = await sql.query('select from pawl.call_limits where session_id = $1', [session.id])
     expect(rows).toEqual([])
   })

@@ -571,11 +571,13 @@ it.each([
 })
 
 it.each([
-  { how: 'taken over', reason: 'enough' },
-  { how: 'taken over', reason: 'replaced by a later message' },
-  { how: 'terminated', reason: 'enough' },
-  { how: 'terminated', reason: 'replaced by a later message' },
-])('an interrupt ($reason) that waits for a call ends its run although the session is $how meanwhile', LIMIT, async ({ how, reason }) => {
+  { by: 'a person', how: 'taken over', reason: 'enough' },
+  { by: 'a message', how: 'taken over', reason: 'replaced by a later message' },
+  { by: 'a scheduled message', how: 'taken over', reason: 'replaced by a later message' },
+  { by: 'a person', how: 'terminated', reason: 'enough' },
+  { by: 'a message', how: 'terminated', reason: 'replaced by a later message' },
+  { by: 'a scheduled message', how: 'terminated', reason: 'replaced by a later message' },
+])('an interrupt by $by that waits for a call ends its run although the session is $how meanwhile', LIMIT, async ({ by, how, reason }) => {
   const deaf = gate()
   const old = await here.startWorker({ agents: [player.agent] })
   const played: Played = player.play(here.pawl, {
@@ -587,8 +589,15 @@ it.each([
   await (await session.send('one')).result(TIMEOUT)
   const two = await session.send('two')
   await deaf.reached
-  if (reason === 'enough') await session.interrupt({ reason })
-  const three = await session.send('three', { interrupt: reason !== 'enough' })
+  if (by === 'a person') await session.interrupt({ reason })
+  const three = await session.send('three', {
+    interrupt: by !== 'a person',
+    ...(by === 'a scheduled message' && { delay: 300, by: 'ann' }),
+  })
+  await until('it has been received', async () => {
+    const received = ofType(await eventsOf(session), 'message_received')
+    return received.some(({ messageId }) => messageId === three.messageId)
+  })
   await stored(played)
   expect((await session.state()).current).toMatchObject({ run: 2, stopping: true })
   if (how === 'taken over') await takeOver(played, player.agent)
@@ -598,6 +607,8 @@ it.each([
     await session.resume()
   }
   expect(await two.settled(TIMEOUT)).toMatchObject({ status: 'interrupted', run: 2, reason })
+  const [interrupted] = ofType(await eventsOf(session), 'run_interrupted')
+  expect(interrupted?.by).toBe(by === 'a scheduled message' ? 'ann' : undefined)
   expect(await three.settled(TIMEOUT)).toMatchObject({ status: 'completed', run: 3 })
   deaf.open()
   await old.stop()

@@ -69,6 +69,17 @@ describe('pawl dev', () => {
   beforeAll(() => startDev(['agents.mjs']), START_MS)
   afterAll(() => stop(dev), START_MS)
 
+  it('pawl dev has a console, whose address contains the only key that opens it', async () => {
+    const { console: address } = await dev.event('ready')
+    const url = new URL(String(address))
+    expect(url.hostname).toBe('127.0.0.1')
+    const key = new URLSearchParams(url.hash.split('?')[1]).get('key')
+    expect((await fetch(url)).headers.get('content-type')).toContain('text/html')
+    const callerAs = async (given: string | null) =>
+      (await fetch(new URL('/v1/caller', url), { headers: { authorization: `Bearer ${given}` } })).status
+    expect([await callerAs(key), await callerAs(`${key}x`), await callerAs('pawl_key')]).toEqual([200, 401, 401])
+  })
+
   it('pawl dev says which processes it started, then where everything is, and nothing else', () => {
     const events = eventsIn(dev.stdout())
     const of = (kind: string) => events.filter(({ event }) => event === kind)
@@ -83,6 +94,7 @@ describe('pawl dev', () => {
         namespace: 'default',
         taskQueue: 'pawl',
         databaseUrl: expect.stringMatching(/^postgres/),
+        console: expect.stringMatching(/^http:.*key=/),
         orchestratorPid: orchestrator?.pid,
       },
     ])

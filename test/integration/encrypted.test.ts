@@ -6,6 +6,8 @@ import { Client, type WorkflowExecutionInfo } from '@temporalio/client'
 import type { ActivityInterceptorsFactory } from '@temporalio/worker'
 import { defineHook, ModelError, type ToolContext } from 'pawl'
 import type { Pawl, SessionHandle } from 'pawl/client'
+import { ask } from '../../src/client/session/updates.ts'
+import { startPlain } from '../../src/connect/search-attributes.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SIGNALS, UPDATES, workflowIdOf } from '../../src/session/protocol/protocol.ts'
 import { approvalStage, type ApprovalScene, type ApprovalStage, digestOf, once, pendingOf } from '../support/approvals.ts'
@@ -106,7 +108,14 @@ const REQUESTS: Record<keyof typeof UPDATES, (session: SessionHandle) => Promise
   answer: (session) => session.answer(SECRET, { secret: SECRET }, { by: SECRET }),
   pause: (session) => session.pause(SAID),
   unpause: (session) => session.unpause(SAID),
+  unschedule: (session) => session.unschedule(SECRET, SAID),
   raise: (session) => session.raise({ maxTotalTokens: 1, scope: 'session', ...SAID }),
+  revokeRule: ({ id: sessionId }) =>
+    ask(
+      { client: foreign, sessionId, taskQueue: here.taskQueue, settings: undefined, tell: undefined, shown: {}, indexed: startPlain },
+      UPDATES.revokeRule,
+      { rule: SECRET, ...SAID },
+    ),
 }
 
 interface Raw {

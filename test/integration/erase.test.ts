@@ -1,10 +1,11 @@
 // Erasing removes a session's content permanently and everywhere, even from late flushes; who asked for it stays on record.
-import { type Client, isGrpcServiceError } from '@temporalio/client'
+import type { Client } from '@temporalio/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { LogEntry } from '../../src/session/events.ts'
 import { copyPast } from '../../src/activities/load-fork.ts'
 import { erase } from '../../src/client/admin/erasing.ts'
 import { deploymentStatus } from '../../src/client/index.ts'
+import { isHistoryGone } from '../../src/connect/histories.ts'
 import { openStore, type Store } from '../../src/store/index.ts'
 import { excludeWriters } from '../../src/store/postgres/commit-order.ts'
 import { schemaOf } from '../../src/store/postgres/schema.ts'
@@ -81,7 +82,7 @@ async function waitUntilDeleted(id: string, executionId: string): Promise<void> 
       await here.temporal.connection.workflowService.getWorkflowExecutionHistory({ namespace: here.stack.namespace, execution })
       return false
     } catch (error) {
-      return isGrpcServiceError(error) && error.code === 5
+      return isHistoryGone(error)
     }
   }
   await until('Temporal has deleted it', isGone, 90_000)
@@ -473,6 +474,24 @@ describe('a large result that arrives after the erasure', () => {
     await until('the attempt has ended', () => worker.activities() === 0)
     expect(await schema.holding(SECRET)).toEqual([])
   })
+})
+
+it('a large result that arrives while a session without a row is erased is not stored', async () => {
+  const id = 'erased-before-its-row'
+  // The erasure waits for this row, in a table that comes after that of the large values.
+  await schema.query("insert into {schema}.spend (session_id, seq, agent, at, usd) values ($1, 1, 'player', now(), 0)", [id])
+  const holder = await schema.connection()
+  await holder.query('begin')
+  await holder.query(`select from ${schema.name}.spend where session_id = $1 for update`, [id])
+  const waiters = async () => Number((await schema.query('select count(*) as n from pg_locks where not granted'))[0]?.n)
+  const erased = store.upkeep.erase({ sessionId: id, by: 'ops', executions: ['chain'], unknown: { agent: 'player', epoch: 'chain' } })
+  await until('the erasure waits', async () => (await waiters()) > 0)
+  const json = JSON.stringify(SECRET)
+  const stored = store.blobs.put(id, { ref: { sha256: 'c'.repeat(64), bytes: json.length, preview: '' }, json }, 'chain')
+  await Promise.race([stored, until('the large value waits, too', async () => (await waiters()) > 1)])
+  await holder.query('commit')
+  await Promise.all([erased, stored, holder.end()])
+  expect(await schema.counts(id)).not.toHaveProperty('blobs')
 })
 
 describe('forks', () => {

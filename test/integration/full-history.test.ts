@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { z } from 'zod'
 import type { SharedStack } from '../setup/stack.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
+import { pendingOf } from '../support/approvals.ts'
 import { rowsMatchEvents } from '../support/rows-match.ts'
 import { answersIn, resultsIn, saidIn } from '../support/scenes.ts'
 import { size } from '../support/sizes.ts'
@@ -31,7 +32,7 @@ beforeAll(async () => {
   stack = await startStack({ temporal: ['address'], postgres: ['embedded'] })
   shared = { ...inject('stack'), databaseUrl: stack.databaseUrl }
   here = await deploy({ stack: shared, history: DUE })
-  await here.startWorker({ agents: [agent(), counter()] })
+  await here.startWorker({ agents: [agent(), counter(), approved()] })
 })
 afterAll(async () => {
   await here?.stop()
@@ -41,14 +42,15 @@ afterAll(async () => {
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 const page = (n: number): string => `${n} `.repeat(Math.ceil(BYTES / `${n} `.length)).slice(0, BYTES)
 
+const fetchPage = defineTool({
+  name: 'fetch',
+  description: 'Gives a large page.',
+  input: z.object({ n: z.number() }),
+  effect: 'read',
+  execute: ({ n }) => page(n),
+})
+
 function agent(): Agent {
-  const fetchPage = defineTool({
-    name: 'fetch',
-    description: 'Gives a large page.',
-    input: z.object({ n: z.number() }),
-    effect: 'read',
-    execute: ({ n }) => page(n),
-  })
   return defineAgent({
     name: 'fetcher',
     instructions: 'Fetch.',
@@ -60,6 +62,29 @@ function agent(): Agent {
       return answers < TURNS ? [{ type: 'tool_use', id: 'toolu_fetch', name: 'fetch', input: { n: answers } }] : 'done'
     }),
     tools: [fetchPage],
+  }) as Agent
+}
+
+/** Asks for an approval, and then fetches pages until it is full. */
+function approved(): Agent {
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    input: z.object({}),
+    effect: 'external',
+    approval: true,
+    execute: () => 'paid',
+  })
+  return defineAgent({
+    name: 'approved',
+    instructions: 'Pay, then fetch.',
+    limits: { maxTurns: TURNS + 2 },
+    model: scripted((request: ModelRequest) => {
+      const n = answersIn(request)
+      if (n > TURNS) return 'done'
+      return [{ type: 'tool_use', id: `toolu_${n}`, name: n === 0 ? 'pay' : 'fetch', input: n === 0 ? {} : { n } }]
+    }),
+    tools: [pay, fetchPage],
   }) as Agent
 }
 
@@ -143,4 +168,25 @@ it('a session with a full history waits in error: archive_unavailable, and resum
   expect(rows.recoveries).toMatchObject([{ kind: 'recovery_ended', strategy: 'automatic' }])
   expect(rows.tool_calls).toHaveLength(TURNS)
   expect(await session.state()).toMatchObject({ status: 'idle', error: null })
+})
+
+it('a session whose standing approval is not stored yet waits with a full history, too, and resumes by itself', {
+  timeout: 400_000,
+}, async () => {
+  const session = here.pawl.session('full-approved', { agent: 'approved', context: { customer: 'c1' } as never })
+  const run = await session.send('go', { isNew: true })
+  const [call] = await pendingOf(run)
+  await stack.postgres.stop()
+  await session.approve(call!.callId, { digest: call!.digest!, by: 'ann', remember: { for: 'context', matching: 'tool' } })
+  const waiting = await until(
+    'the session waits',
+    async () => {
+      const state = await session.state()
+      return state.status !== 'running' && state
+    },
+    240_000,
+  )
+  expect(waiting).toMatchObject({ status: 'error', error: { code: 'archive_unavailable', strategy: 'automatic' } })
+  await stack.postgres.start()
+  expect(await run.result({ timeout: 240_000 })).toMatchObject({ text: 'done' })
 })

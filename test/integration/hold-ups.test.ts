@@ -3,7 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pawl, type SessionHandle } from 'pawl/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import type { SessionEvent } from '../../src/session/events.ts'
 import { type Deployment, deploy } from '../support/deployment.ts'
+import { eventsOf } from '../support/events.ts'
 import { stage } from '../support/scenes.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
 import { until } from '../support/until.ts'
@@ -40,7 +42,7 @@ describe('a session with the caller’s own id, whose worker cannot reach Postgr
       await expect(asked()).rejects.toMatchObject(unavailable(POSTGRES_UNAVAILABLE))
     }
     await expect(session.state()).rejects.toThrow(/isNew: true/)
-    await expect(run.result({ timeout: 100 })).rejects.toThrow(/session\.status\(\) says what the session waits for/)
+    await expect(run.result({ timeout: '4s' })).rejects.toThrow(/session\.status\(\) says what the session waits for/)
   })
 
   it('a person’s request does not wait forever for an unreachable Postgres, and reports what it waits for', async () => {
@@ -74,7 +76,7 @@ describe('a session that no worker has picked up', () => {
       const waitsFor = `a worker on task queue "${taskQueue}"`
       await expect(session.state()).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
       await expect(session.messages()).rejects.toMatchObject({ code: 'session_unavailable', waitsFor })
-      await expect(run.result({ timeout: 100 })).rejects.toMatchObject({
+      await expect(run.result({ timeout: '4s' })).rejects.toMatchObject({
         code: 'result_timeout',
         message: expect.stringContaining(
           `No event for the message has arrived yet. The session waits for ${waitsFor}. Start one that serves the agent "nobody" with \`pawl worker <module>\``,
@@ -122,6 +124,32 @@ describe('a Postgres that hangs for a client', () => {
     } finally {
       await here.stop()
       await proxy.close()
+    }
+  })
+})
+
+describe('stored events', () => {
+  it('stored events are read without a worker; an unknown session has none, and an unreachable Postgres is reported', async () => {
+    const here = await deploy()
+    try {
+      const player = stage()
+      const worker = await here.startWorker({ agents: [player.agent] })
+      const { session } = player.play(here.pawl, { model: () => 'hi' })
+      await (await session.send('hello')).result({ timeout: 20_000 })
+      const stored = async (of: SessionHandle): Promise<SessionEvent[]> => {
+        const found: SessionEvent[] = []
+        for await (const event of of.events({ stored: true })) found.push(event)
+        return found
+      }
+      await until('all is stored', async () => (await stored(session)).some(({ type }) => type === 'run_completed'))
+      const events = await eventsOf(session)
+      await worker.stop()
+      expect(await stored(session)).toEqual(events.slice(0, (await stored(session)).length))
+      expect(await stored(here.pawl.session('nobody-knows-this-one'))).toEqual([])
+      const away = await here.connect({ postgres: AWAY })
+      await expect(stored(away.session(session.id))).rejects.toMatchObject({ code: 'session_unavailable' })
+    } finally {
+      await here.stop()
     }
   })
 })

@@ -125,8 +125,8 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
     if (!one.hasMessageAt(turn)) return
     const session = here.pawl.session(one.id, { agent: 'long' })
     await session.send(`m${turn}`, { messageId: `m${turn}` })
-    if (turn > REPEATED_AFTER) await session.send('said again', { messageId: `m${turn - REPEATED_AFTER}` })
-    await session.send('said again', { messageId: 'start' })
+    if (turn > REPEATED_AFTER) await session.send(`m${turn - REPEATED_AFTER}`, { messageId: `m${turn - REPEATED_AFTER}` })
+    await session.send('start', { messageId: 'start' })
   }
 
   it('in a long run, the model sees at every turn what it would see in one execution, and each effect happens once', {
@@ -147,7 +147,7 @@ describe(`${TURNS} turns in one run, and ${BESIDE.sessions} sessions of ${BESIDE
       expect(put, id).toEqual(Array.from({ length: own - 1 }, (_, index) => index + 1))
       const session = here.pawl.session(id)
       // Known since the first execution, and sent again after the run.
-      expect(await (await session.send('said again', { messageId: 'start' })).result({ timeout: 60_000 })).toMatchObject({ run: 1 })
+      expect(await (await session.send('start', { messageId: 'start' })).result({ timeout: 60_000 })).toMatchObject({ run: 1 })
       const { rows } = await rowsMatchEvents(here.stack, id, { after: (await session.state()).seq - 50 })
       expect(rows.tool_calls).toHaveLength(own)
       expect(rows.tool_calls.filter(({ status }) => status === 'replayed')).toMatchObject([{ replay_of: 't_1_1_0' }])

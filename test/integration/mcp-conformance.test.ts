@@ -47,8 +47,11 @@ async function failureOf(scenario: string, revision: string): Promise<string | u
   )
 }
 
+/** A scenario starts several processes, and a revision requires dozens of them. */
+const EACH_MS = 15_000
+
 describe.each(Object.entries(notYet))('revision %s of MCP', (revision, listed) => {
-  it(`pawl passes the conformance scenarios of MCP ${revision}, apart from one`, async ({ skip }) => {
+  it(`pawl passes the conformance scenarios of MCP ${revision}, apart from one`, { timeout: EACH_MS * 40 }, async ({ skip }) => {
     if (!node) return skip()
     const required = await requiredBy(revision)
     expect(required).toEqual(expect.arrayContaining(listed))

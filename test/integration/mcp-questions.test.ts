@@ -282,6 +282,7 @@ describe.concurrent('a question of an MCP server', { timeout: 60_000 }, () => {
     ['secret', 'mcp_invalid_question'],
     ['hidden', 'mcp_invalid_question'],
     ['script', 'mcp_invalid_question'],
+    ['unanswerable', 'mcp_invalid_question'],
     ['long', 'mcp_invalid_question'],
     ['sampling', 'mcp_input_required'],
   ])('an MCP server that asks for %s ends the call with %s, and nobody is asked', async (how, code) => {

@@ -1,4 +1,5 @@
 // MCP servers as tool sources, without sessions: lists, calls, deaths, and servers that misbehave.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
@@ -194,6 +195,15 @@ describe('the list of tools', () => {
     expect(source.problem()).toContain('it lists 5,000 tools, and the limit is 1,000. Name those that the agent needs in tools.allow.')
     expect((await odd('many', { tools: { allow: ['tool_12*'] } }).tools(log)).size).toBe(111)
   })
+
+  it('a list of MCP tools in pages may have as many bytes as any answer', async () => {
+    const paged = (pages: number): ToolSource =>
+      declare({ transport: stdio('odd-server', 'pages', String(pages)), maxResultBytes: 1_000_000 })
+    const source = paged(40)
+    expect((await source.tools(log)).size).toBe(0)
+    expect(source.problem()).toContain('the list of its tools has more than 1,000,000 bytes. Raise maxResultBytes.')
+    expect((await paged(2).tools(log)).size).toBe(3)
+  })
 })
 
 describe('a server that is down', () => {
@@ -264,6 +274,22 @@ describe('a call of a server that misbehaves', () => {
     expect((await source.describe(log)).tools.length).toBeGreaterThan(0)
   })
 
+  it('an answer of 50 MB fails its own call only, not another one that waits for the same MCP server', async () => {
+    const source = odd('huge beside')
+    await source.tools(log)
+    const waiting = callOf(source, 'act')
+    expect(await errorOf(callOf(source, 'act'))).toMatchObject({ code: 'mcp_result_too_large', retryable: false })
+    expect(await waiting).toEqual(textOf('in time'))
+  })
+
+  it('if it is unknown whose answer of 50 MB an MCP server sends, none of several calls is blamed: their outcomes are open', async () => {
+    const source = odd('huge without id')
+    await source.tools(log)
+    const errors = await Promise.all([callOf(source, 'act'), callOf(source, 'act')].map(errorOf))
+    for (const error of errors) expect(error).toMatchObject({ code: 'mcp_call_failed', happened: undefined, retryable: true })
+    expect((await source.describe(log)).tools.length).toBeGreaterThan(0)
+  })
+
   it('an answer that comes after its call was given up is ignored, whatever it says, and the MCP server keeps its other calls', async () => {
     const source = odd('late')
     await source.tools(log)
@@ -312,8 +338,11 @@ describe('a call over HTTP of a server that misbehaves', () => {
       const { server, source } = await oddly(how)
       for (const calls of [1, 2]) {
         expect(await errorOf(callOf(source, 'act'))).toMatchObject({ code: 'mcp_result_too_large', happened: undefined, retryable: false })
-        expect([server.calls(), server.continued()]).toEqual([calls, 0])
+        expect(server.calls()).toBe(calls)
       }
+      // The SDK would ask for the rest of a stream after a second.
+      await sleep(2_000)
+      expect(server.continued()).toBe(0)
     },
   )
 

@@ -478,13 +478,27 @@ describe('the doctor', () => {
 
   it('the doctor finds what it can without Postgres, without Temporal, and with a schema that was never migrated', async () => {
     const withoutStore = await examine({ postgres: AWAY })
-    expect(withoutStore.notExamined).toEqual(['schema', 'agents', 'models', 'gates', 'tools', 'effects', 'sessions', 'storage', 'feed'])
+    expect(withoutStore.notExamined).toEqual([
+      'schema',
+      'agents',
+      'models',
+      'gates',
+      'tools',
+      'effects',
+      'sessions',
+      'storage',
+      'feed',
+      'webhooks',
+      'budgets',
+      'rules',
+    ])
     expect(levels(withoutStore)).toEqual({
       temporal: 'ok',
       postgres: 'fail',
       clocks: 'ok',
       workers: 'ok',
       backlog: 'ok',
+      schedules: 'ok',
       // A step that was handed back three times is held up.
       workflows: expect.stringMatching(/^(ok|fail)$/),
     })

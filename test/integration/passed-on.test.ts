@@ -1,7 +1,7 @@
 // What a session had accepted, and the store does not know of, when its execution ended and no worker could replay it: the next execution
 // does it once, and where it belongs.
 import { randomUUID } from 'node:crypto'
-import { ModelError } from 'pawl'
+import { defineHook, ModelError } from 'pawl'
 import type { RunHandle, SessionHandle } from 'pawl/client'
 import type { ScriptedAnswer } from 'pawl/testing'
 import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
@@ -323,6 +323,49 @@ it('a session that is cancelled while the next execution loads it does not lose 
   expect(played.count('pay')).toBe(1)
   await played.session.send('four')
   await three.settled(TIMEOUT)
+})
+
+it('a session that is cancelled while it carries out what was passed on closes, and delivers what was due meanwhile', LIMIT, async () => {
+  let door = gate()
+  const asking = approvalStage({
+    hooks: [defineHook({ name: 'slow', on: 'preToolUse', timeout: '60s', run: () => door.pass().then(() => undefined) })],
+  })
+  const postgres = await builds.startOld(asking.agent)
+  const played = asking.play(here.pawl, { model: once(['pay', 'rent']) })
+  door.open()
+  const one = await played.session.send('one')
+  const digest = await digestOf(one, 't_1_1_0')
+  await postgres.close()
+  await played.session.approve('t_1_1_0', { digest, input: { what: 'food' } })
+  await until('the model goes on', () => played.requests.length === 2)
+  door = gate()
+  await builds.startNew(asking.agent)
+  const two = await played.session.send('two')
+  // The next execution, which knows nothing of the approval, has the hooks judge the arguments again.
+  await door.reached
+  await played.session.send('later', { messageId: 'later', delay: 500 })
+  const workflow = workflowOf(played.id)
+  await until('the message is due', async () => {
+    const { events } = await workflow.fetchHistory()
+    const timer = events?.findLast(({ timerStartedEventAttributes: started }) => started)?.timerStartedEventAttributes?.timerId
+    return events?.some(({ timerFiredEventAttributes: fired }) => fired?.timerId === timer)
+  })
+  await workflow.cancel()
+  await until('it knows', async () => {
+    const { events } = await workflow.fetchHistory()
+    const asked = events?.findIndex(({ workflowExecutionCancelRequestedEventAttributes: cancelled }) => cancelled) ?? -1
+    return (
+      asked >= 0 && events?.slice(asked).some((one) => one.workflowTaskCompletedEventAttributes ?? one.workflowTaskFailedEventAttributes)
+    )
+  })
+  door.open()
+  await here.workflowEnded(played.id, 60_000)
+  const events = await eventsOf(played.session)
+  // No other execution had to replace this one.
+  expect(ofType(events, 'session_resumed')).toHaveLength(1)
+  expect(ofType(events, 'message_received').map(({ messageId }) => messageId)).toEqual([one.messageId, two.messageId, 'later'])
+  expect(played.entered()).toEqual(['pay food'])
+  expect(ofType(events, 'session_closed')).toHaveLength(1)
 })
 
 /** Waits until the session's newest execution has accepted an update. */

@@ -48,6 +48,19 @@ export default defineAgent({ name: '${name}', instructions: '', model: scripted(
 export const services = () => { throw new Error('a preflight makes no services') }
 `
 
+/** Agents that call agents, some of which cannot answer. */
+const CALLING = `
+import { agentTool, defineAgent, defineTool } from 'pawl'
+import { scripted } from 'pawl/testing'
+import { z } from 'zod'
+const agent = (name, tools = []) => defineAgent({ name, instructions: '', model: scripted(() => 'hello'), tools })
+const tool = (name, effect) => defineTool({ name, description: 'd', effect, input: z.object({ what: z.string() }), execute: () => 'done' })
+const helper = agent('helper', [agentTool(agent('clerk'))])
+const far = agentTool(agent('far'), { taskQueue: 'nobody-polls-this' })
+const clerk = agent('clerk', [agentTool(helper), agentTool(agent('absent')), far, tool('look', 'read'), tool('pay', 'external')])
+export default { agents: [clerk, helper] }
+`
+
 const SAME = 'what: z.string()'
 
 let here: Deployment
@@ -185,6 +198,22 @@ describe('a preflight', () => {
     const { unverified } = await checked({ module: join(folder, 'same.mjs'), sample: 1 })
     expect(unverified).toEqual([{ agent: 'clerk', tool: 'pay', onUnknown: 'ask' }])
     expect(await checked({ sample: 1 })).not.toHaveProperty('unverified')
+  })
+
+  it('a preflight names the calls of other agents that would not be answered: of no worker, on a queue without workers, and in a circle', async () => {
+    await writeFile(join(folder, 'calling.mjs'), CALLING)
+    const { agentCalls } = await checked({ module: join(folder, 'calling.mjs'), sample: 1 })
+    expect(agentCalls?.map(({ code, agent, tool, child }) => [code, agent, tool, child])).toEqual([
+      ['agent_cycle', 'clerk', 'helper', 'helper'],
+      ['agent_not_served', 'clerk', 'absent', 'absent'],
+      ['no_workers', 'clerk', 'far', 'far'],
+      ['agent_cycle', 'helper', 'clerk', 'clerk'],
+    ])
+    expect((await checked({ module: join(folder, 'same.mjs'), sample: 1 })).agentCalls).toEqual([])
+    const { temporalAddress, databaseUrl } = here.stack
+    const env = { TEMPORAL_ADDRESS: temporalAddress, DATABASE_URL: databaseUrl }
+    const said = await runPawl(['preflight', 'calling.mjs', '--task-queue', here.taskQueue, '--sample', '1'], { cwd: folder, env })
+    expect(said.stdout).toContain('no_workers, agent clerk, tool far: No worker polls the task queue "nobody-polls-this"')
   })
 
   it('a preflight rejects with the reason why its module cannot be loaded', async () => {

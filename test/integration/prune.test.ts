@@ -9,6 +9,7 @@ import { excludeWriters } from '../../src/store/postgres/commit-order.ts'
 import { schemaOf } from '../../src/store/postgres/schema.ts'
 import { type Deployment, deploy, type RunningWorker } from '../support/deployment.ts'
 import { shortHash } from '../../src/session/digest.ts'
+import { workflowIdOf } from '../../src/session/protocol/protocol.ts'
 import type { EventBody } from '../../src/session/events.ts'
 import { fold } from '../../src/session/fold/fold.ts'
 import type { SessionState } from '../../src/session/state.ts'
@@ -113,6 +114,38 @@ describe('a session that closed long ago', () => {
       id,
     ])
     expect(audit).toEqual([{ by: 'ops', details: expect.objectContaining({ sessions: [id] }) }])
+  })
+
+  it('a session that closed long ago leaves no notification that its webhook has given up', async () => {
+    const { id } = await closed('one')
+    await schema.query(
+      `insert into {schema}.webhooks (id, url, secret, types, with_content) values ('wh_gone', 'https://example.com', 'whsec_', '{}', false)`,
+    )
+    await schema.query(
+      `insert into {schema}.webhook_deliveries (webhook_id, session_id, seq, agent, type, happened_at, facts, given_up_at)
+       values ('wh_gone', $1, 9, 'player', 'run.completed', now(), '{}', now())`,
+      [id],
+    )
+    await schema.age([id], 100)
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1, rows: { webhook_deliveries: 1 } })
+    expect(await schema.counts(id)).not.toHaveProperty('webhook_deliveries')
+  })
+
+  it('a session that closed long ago, and still has to deliver a message, is pruned after that only', async () => {
+    const { id, session } = await talked('one')
+    await session.send('happy birthday', { messageId: 'later', delay: '400d' })
+    const kept = async () => (await store.lists.scheduled(id)).map(({ messageId }) => messageId)
+    await until('it is stored', async () => (await kept()).length === 1)
+    await here.temporal.workflow.getHandle(workflowIdOf(id)).cancel()
+    await here.workflowEnded(id)
+    await schema.age([id], 100)
+    expect(await here.pawl.prune({ olderThan: '90d', dryRun: true })).toMatchObject({ sessions: 0 })
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 0 })
+    expect(await kept()).toEqual(['later'])
+    await session.unschedule('later')
+    await close({ id, session })
+    await schema.age([id], 100)
+    expect(await here.pawl.prune({ olderThan: '90d' })).toMatchObject({ sessions: 1 })
   })
 
   it('a session that closed long ago is left alone by a second pruning', async () => {

@@ -15,6 +15,7 @@ import { type Deployment, deploy } from '../support/deployment.ts'
 import { eventsOf } from '../support/events.ts'
 import { answersIn, inOrder, type Played, saidIn, stage, use } from '../support/scenes.ts'
 import { startSlowProxy } from '../support/slow-proxy.ts'
+import { ask, passOn, treeStage } from '../support/tree.ts'
 import { gate, until } from '../support/until.ts'
 import { noteRunning, noteStarting } from '../../src/connect/dev-stack.ts'
 import { type Ended, MAIN, pawl, type PawlProcess, runPawl, withoutWaits } from './cli/processes.ts'
@@ -288,6 +289,47 @@ describe('the query commands', () => {
     expect(await following.ended).toMatchObject({ code: 0, stderr: '' })
   })
 
+  it('the query commands follow a tree of sessions: each line names the session and its agent, and a cursor resumes in each session', async () => {
+    const tree = treeStage()
+    const worker = await here.startWorker({ agents: [...tree.agents, player.agent] })
+    const { id, session, sessionsOf } = tree.play(here.pawl, {
+      boss: passOn(ask('helper', 'find out')),
+      helper: passOn(ask('clerk', 'look it up')),
+      clerk: () => 'it is blue',
+    })
+    await settle(session, 'go')
+    const [helper = ''] = sessionsOf('helper')
+    const [clerk = ''] = sessionsOf('clerk')
+    const told = (events: { type: string }[]) => events.some(({ type }) => type === 'caller_told')
+    const numbers = await until('both have told their callers', async () => {
+      const all = await Promise.all([id, helper, clerk].map((one) => eventsOf(here.pawl.session(one))))
+      return all.slice(1).every(told) && all.map((events) => events.length)
+    })
+    const total = numbers.reduce((sum, one) => sum + one, 0)
+    const follow = async (count: number, ...more: string[]) => {
+      const following = pawl(onSchema(['events', id, '--follow', '--tree', ...more]), place())
+      await until('all is shown', () => following.stdout().split('\n').length > count)
+      following.kill('SIGINT')
+      const ended = await following.ended
+      expect(ended).toMatchObject({ code: 0, stderr: '' })
+      return ended.stdout.trim().split('\n')
+    }
+
+    const lines = (await follow(total)).join('\n')
+    expect(lines).toMatch(new RegExp(`${id} boss +\\d+ +run_completed`))
+    expect(lines).toMatch(new RegExp(`${helper} helper +\\d+ +run_started`))
+    expect(lines).toMatch(new RegExp(`${clerk} clerk +\\d+ +run_completed`))
+
+    const items = (await follow(total, '--json')).map((line) => JSON.parse(line))
+    const half = items.findIndex(({ sessionId, event }) => sessionId === clerk && event.type === 'turn_started')
+    expect(items[half]).toMatchObject({ agent: 'clerk', caller: { sessionId: helper, callId: 't_1_1_0' } })
+    const left = items.slice(half + 1)
+    const rest = (await follow(left.length, '--json', '--after', items[half].cursor)).map((line) => JSON.parse(line))
+    const nameOf = ({ sessionId, event }: { sessionId: string; event: { seq: number } }) => `${sessionId} ${event.seq}`
+    expect(rest.map(nameOf).toSorted()).toEqual(left.map(nameOf).toSorted())
+    await worker.stop()
+  })
+
   it('the query commands do not need Temporal', async () => {
     expect(await run(['sessions', '--json'], { TEMPORAL_ADDRESS: '127.0.0.1:1' })).toMatchObject({ code: 0, stderr: '' })
   })
@@ -295,6 +337,9 @@ describe('the query commands', () => {
   it.each<[string, string[], string]>([
     ['an unknown session', ['show', 'nobody-to-show'], 'session_not_found'],
     ['a mistyped session', ['show', 'talkde'], 'Did you mean talked?'],
+    ['a tree of an unknown session', ['events', 'nobody-to-show', '--follow', '--tree'], 'session_not_found'],
+    ['a tree that is not followed', ['events', 'talked', '--tree'], 'add --follow'],
+    ['a tree from an unreadable cursor', ['events', 'talked', '--follow', '--tree', '--after', 'x=y'], 'cursor of a tree'],
     ['errors of an unknown session', ['errors', 'looke'], 'Did you mean looked?'],
     ['tool calls of an unknown session', ['tools', 'nobody-to-show', '--json'], 'session_not_found'],
     ['usage of an unknown session', ['usage', '--session', 'nobody-to-show'], 'session_not_found'],

@@ -1,4 +1,6 @@
 // Rebuilding restores the rows of sessions from everything that Temporal's histories still have, and names what they no longer have.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { WorkflowNotFoundError } from '@temporalio/client'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { listExecutions } from '../../src/client/admin/executions.ts'
@@ -125,12 +127,38 @@ async function told(id: string): Promise<Record<string, unknown[]>> {
   return { ...rows, errors: (rows.errors ?? []).filter((row) => (row as { context: string }).context !== 'checkpoint') }
 }
 
+/** Rebuilds a session in a process of its own, which is killed when it is about to copy large values. */
+async function killedRebuild(id: string): Promise<string | null> {
+  const { temporalAddress: address, namespace, databaseUrl: postgres } = here.stack
+  const options = { temporal: { address, namespace }, postgres, schema: schema.name, taskQueue: here.taskQueue }
+  const code = `
+    import pg from 'pg'
+    import { Pawl } from 'pawl/client'
+    const { query } = pg.Client.prototype
+    pg.Client.prototype.query = function (what, ...more) {
+      const text = typeof what === 'string' ? what : what.text
+      if (/insert into \\S*blobs/.test(text)) process.kill(process.pid, 'SIGKILL')
+      return query.call(this, what, ...more)
+    }
+    const pawl = await Pawl.connect(${JSON.stringify(options)})
+    await pawl.rebuild({ session: ${JSON.stringify(id)} })
+  `
+  const rebuilding = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'ignore', 'inherit'] })
+  const [, signal] = (await once(rebuilding, 'exit')) as [number | null, string | null]
+  return signal
+}
+
 /** Drops the schema and migrates it again. */
 async function wipe(): Promise<void> {
   await schema.drop()
   // The first call finds the tables missing, and the next one creates them.
   await store.head('anybody').catch(() => undefined)
   expect(await store.head('anybody')).toBeNull()
+}
+
+/** As an old backup without the session. */
+async function loseRowsOf(id: string): Promise<void> {
+  for (const table of Object.keys(await schema.counts(id))) await schema.query(`delete from {schema}.${table} where session_id = $1`, [id])
 }
 
 describe('after the schema was dropped', () => {
@@ -225,6 +253,25 @@ describe('after the schema was dropped', () => {
   })
 })
 
+describe('a rebuild that is stopped by an error', () => {
+  it('a rebuild that a callback stops is recorded with what it has restored', async () => {
+    const played = play()
+    await say(played, 'one')
+    await executionsOf(played.id, 1)
+    for (const table of Object.keys(await schema.counts(played.id)))
+      await schema.query(`delete from {schema}.${table} where session_id = $1`, [played.id])
+    const by = `ops-${played.id}`
+    const stop = (): void => {
+      throw new Error('enough')
+    }
+    await expect(here.pawl.rebuild({ session: played.id, by, onSession: stop })).rejects.toThrow('enough')
+    expect(await store.head(played.id)).not.toBeNull()
+    expect(await schema.query('select details from {schema}.audit where by = $1', [by])).toMatchObject([
+      { details: { session: played.id, restored: 1, stopped: true } },
+    ])
+  })
+})
+
 describe('a fork', () => {
   it('a fork is restored with its own copy of what it inherited, even if it alone is rebuilt', async () => {
     const source = play()
@@ -252,10 +299,23 @@ describe('a fork', () => {
     const said = async () => (await store.messages(fork.id)).map(({ content }) => content)
     const before = await said()
     expect(before[0]).toBe(large)
-    for (const table of Object.keys(await schema.counts(fork.id)))
-      await schema.query(`delete from {schema}.${table} where session_id = $1`, [fork.id])
+    await loseRowsOf(fork.id)
     expect(await here.pawl.rebuild({ session: fork.id })).toMatchObject({ sessions: 1, restored: 1, partial: 0, failed: 0 })
     expect(await said()).toEqual(before)
+  })
+
+  it('a fork gets its large values although the rebuild that began to copy them was killed', async () => {
+    const source = play()
+    const large = 'K'.repeat(200_000)
+    await say(source, large)
+    const fork = player.play(here.pawl, { model: () => 'of the fork' }, { id: (await source.session.fork()).id })
+    await say(fork, 'and more')
+    await executionsOf(fork.id, 1)
+    await loseRowsOf(fork.id)
+    expect(await killedRebuild(fork.id)).toBe('SIGKILL')
+    expect((await store.head(fork.id))?.seq).toBeGreaterThan(0)
+    expect(await here.pawl.rebuild({ session: fork.id })).toMatchObject({ partial: 0, failed: 0 })
+    expect((await store.messages(fork.id))[0]?.content === large).toBe(true)
   })
 
   it('a fork whose original is erased while a rebuild copies it is reported as failed, with the reason', async () => {
@@ -348,10 +408,14 @@ describe('what history no longer has', { timeout: 300_000 }, () => {
     const [blob] = await schema.query('select sha256, bytes::int as bytes from {schema}.blobs where session_id = $1', [played.id])
     const [message] = (await store.events(played.id)).filter(({ type }) => type === 'message_received')
     await wipe()
-    const report = await here.pawl.rebuild({ session: played.id })
-    expect(report.incomplete).toMatchObject([
-      { outcome: 'partial', missing: [], missingValues: [{ seq: message?.seq, sha256: blob?.sha256, bytes: blob?.bytes }] },
-    ])
+    const missingValues = [{ seq: message?.seq, sha256: blob?.sha256, bytes: blob?.bytes }]
+    // The second one has no event to restore, and the values are missing as before.
+    for (const _ of ['first', 'second']) {
+      const report = await here.pawl.rebuild({ session: played.id })
+      expect(report.incomplete).toMatchObject([{ outcome: 'partial', missing: [], missingValues }])
+    }
+    await close(played)
+    expect(await here.pawl.rebuild({ session: played.id })).toMatchObject({ partial: 1, incomplete: [{ missingValues }] })
   })
 
   it('a rebuild that would leave a hole between an old backup and the oldest execution fails and changes nothing', async () => {

@@ -185,6 +185,24 @@ describe('a rollback', () => {
     expect(saidIn(requests.at(-1) as ModelRequest)).toEqual(['again'])
   })
 
+  it('a session whose rollback removes the messages that the next run was to take goes on: it closes on request', async () => {
+    const slow = gate()
+    const { session, id } = player.play(here.pawl, {
+      model: (request) => (saidIn(request).at(-1) === 'two' ? slow.pass().then(() => 'x') : 'x'),
+    })
+    await say(session, 'one')
+    await session.send('two', { messageId: 'two' })
+    await slow.reached
+    await session.send('three', { messageId: 'three' })
+    await until('the third message waits', async () => ofType(await eventsOf(session), 'message_received').length === 3)
+    const rolledBack = session.rollback({ run: 2 })
+    slow.open()
+    await rolledBack
+    expect((await session.state()).queued).toBe(0)
+    await session.close()
+    await here.workflowEnded(id)
+  })
+
   it('a rollback to a target that does not exist is refused, and nothing changes', async () => {
     const { session } = player.play(here.pawl, { model: echo })
     await say(session, 'one', 'm-1')

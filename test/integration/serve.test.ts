@@ -119,6 +119,23 @@ describe('a key', () => {
     }
   })
 
+  it('a key that signs in to the console is read from a small body, because anyone may send one', async () => {
+    const signIn = (body: string) =>
+      fetch(`${url}/console/login`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin', origin: url },
+        body,
+      })
+    const key = await newKey('visitor', '--scopes', 'read')
+    expect((await signIn(JSON.stringify({ key }))).status).toBe(204)
+    const refused = await signIn(JSON.stringify({ key: 'x'.repeat(100_000) }))
+    expect({ status: refused.status, code: ((await refused.json()) as { code: string }).code }).toEqual({
+      status: 413,
+      code: 'body_too_large',
+    })
+    expect((await signIn('null')).status).toBe(400)
+  })
+
   it('a key no longer grants access after it is revoked, and its open streams end', async () => {
     const key = await newKey('short-lived')
     const client = webClient(fetch, key, url)

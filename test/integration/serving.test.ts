@@ -109,7 +109,7 @@ describe.concurrent('an agent that no worker serves', () => {
       const run = await session.send('hello')
       const attempts = async (): Promise<number> => (await session.status()).waitsFor[0]?.attempt ?? 0
       await until('workers have handed the step back', async () => (await attempts()) >= 3)
-      const { code, message } = (await run.result({ timeout: 100 }).catch((error: unknown) => error)) as ResultTimeoutError
+      const { code, message } = (await run.result({ timeout: '4s' }).catch((error: unknown) => error)) as ResultTimeoutError
       expect(code).toBe('result_timeout')
       expect(message).toContain('Run 1 is in turn 1. The session waits for a worker on task queue')
       expect(message).toContain('does not serve the agent "player"')

@@ -28,6 +28,7 @@ import { codeOf } from '../support/codes.ts'
 import { ownDatabases } from '../support/databases.ts'
 import { errorsOf } from '../support/errors-of.ts'
 import { size } from '../support/sizes.ts'
+import { until } from '../support/until.ts'
 
 const db = ownDatabases()
 const { open, sql } = db
@@ -508,6 +509,30 @@ describe('Postgres', () => {
     expect((await store.lists.sessions({}, { limit: 1 })).items).toHaveLength(1)
   }, 40_000)
 
+  it('Postgres may roll back one of two transactions that wait for each other: it is repeated, and its caller notices nothing', async () => {
+    await store.flush('s', EPOCH, logOf([started(), ...oneRun(1, 'u1')]))
+    const other = new pg.Client(db.url)
+    await other.connect()
+    try {
+      // Postgres chooses the one that looks first whether it is part of a deadlock.
+      await other.query("set deadlock_timeout = '1h'")
+      await other.query("begin; select from pawl.messages where session_id = 's' for update")
+      const erased = store.upkeep.erase({ sessionId: 's', by: 'dpo', executions: [] })
+      await until('the erasure waits for the messages', async () => {
+        const waiting = await sql(
+          "select from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'pawl' and datname = current_database()",
+        )
+        return waiting.length > 0
+      })
+      await other.query("select from pawl.sessions where session_id = 's' for update")
+      await other.query('commit')
+      expect((await erased)?.rows).toMatchObject({ messages: 4 })
+    } finally {
+      await other.end()
+    }
+    expect(await store.messages('s')).toEqual([])
+  })
+
   it('Postgres has a time limit for each statement of each list and report', async () => {
     const unlimited: string[] = []
     const pool = new pg.Pool({ connectionString: db.url, max: 1 })
@@ -539,6 +564,7 @@ describe('Postgres', () => {
         unfinished: () => lists.unfinished({ limit: 1 }),
         storedAmong: () => lists.storedAmong([{ sessionId: 's', startedAt: since }]),
         messages: () => lists.messages('s', page),
+        scheduled: () => lists.scheduled('s'),
         archivedMessages: () => lists.archivedMessages('s'),
         checkpoints: () => lists.checkpoints('s', page),
         latestCheckpoint: () => lists.latestCheckpoint('s'),

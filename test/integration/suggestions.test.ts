@@ -226,6 +226,9 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
   async listGates() {
     await follow(said(await run('pawl gates open nobody')), SUGGESTIONS.listGates())
   },
+  async listRules() {
+    await follow(said(await run('pawl approvals revoke ar_none')), SUGGESTIONS.listRules())
+  },
   async openGate() {
     const account = `it's shut ${randomUUID()}`
     await database.query(`insert into ${schema}.gates (key, shut_until, by) values ($1, now() + interval '10 minutes', 'a worker')`, [
@@ -383,6 +386,24 @@ const SITUATIONS: Record<keyof typeof SUGGESTIONS, () => Promise<void>> = {
     await session.pause()
     await follow(await statusOf(id), SUGGESTIONS.unpause(id))
     expect((await session.state()).paused ?? null).toBeNull()
+  },
+  async scheduled() {
+    const { session, id } = player.play(here.pawl, {})
+    await session.send('later', { messageId: 'm-later', delay: '1h' })
+    await until('it is scheduled', async () => (await session.scheduled()).length === 1)
+    const printed = said(await run(`pawl close ${id}`))
+    expect(await follow(printed, SUGGESTIONS.scheduled({ session: id }))).toMatch(/m-later/)
+  },
+  async listBudgets() {
+    const { id } = await here.pawl.budgets.set({ agent: 'nobody', maxUsd: 1, per: 'day' })
+    await database.query(`insert into ${schema}.spend (session_id, seq, agent, at, usd) values ('gone', 1, 'nobody', now(), 2)`)
+    const printed = said(await run('pawl doctor', { where: onQueue() }))
+    expect(printed).toContain(`exhausted: ${id} (2.00 of 1 USD)`)
+    expect(await follow(printed, SUGGESTIONS.listBudgets())).toContain(id)
+  },
+  async listSchedules() {
+    const printed = said(await run('pawl schedules delete none-such'))
+    await follow(printed, SUGGESTIONS.listSchedules())
   },
   async listCalls() {
     const puts = Array.from({ length: 101 }, (_, n) => use('put', `thing ${n}`))

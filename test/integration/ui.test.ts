@@ -39,6 +39,7 @@ const SECRET = 'connection to postgres://shop:secret@db.internal failed'
 const aborted: string[] = []
 let failures = 0
 let flaws = 0
+let outages = 0
 
 async function passing(name: string, signal: AbortSignal): Promise<void> {
   signal.addEventListener('abort', () => aborted.push(name), { once: true })
@@ -70,6 +71,7 @@ const desk = defineAgent({
     const [what = '', name = ''] = newest.split(' ')
     const isAnswered = request.messages.at(-1)?.content !== newest
     if (what === 'flaky' && flaws++ === 0) throw new ModelError('bad_request', 'The model refuses.', { retryable: false })
+    if (newest === 'ask again' && isAnswered && outages++ === 0) throw new ModelError('bad_request', 'Not now.', { retryable: false })
     if (what === 'fail') throw new ModelError('bad_request', 'The model refuses.', { retryable: false })
     if (what === 'long') return 'Long.'
     if (what === 'tell') {
@@ -299,6 +301,38 @@ describe('a chat', () => {
     expect(shown(chat)).toEqual(await recorded(id))
   })
 
+  it('a stop that arrives late, after its answer has ended and another page has said something, stops nothing', async () => {
+    const id = newId()
+    const late = gate()
+    const slow = transportWith({
+      async fetch(to, init) {
+        if (String(to).endsWith('/interrupt')) await late.pass()
+        const response = await ask(to, init)
+        if (String(to).endsWith('/interrupt')) arrived.open()
+        return response
+      },
+    })
+    const arrived = gate()
+    const chat = await open(id, { transport: slow })
+    const sent = chat.sendMessage({ text: 'tell late1' })
+    await until('the answer begins', () => texts(chat).at(-1) === 'assistant: Once late1')
+    await chat.stop()
+    await sent
+    gateOf('late1').open()
+    await until('it has ended', async () => (await eventsOf(id)).includes('run_completed'))
+    const other = await open(id)
+    const answered = other.sendMessage({ text: 'tell late2' })
+    await until('the next answer begins', () => texts(other).at(-1) === 'assistant: Once late2')
+    late.open()
+    await arrived.pass()
+    gateOf('late2').open()
+    await answered
+    expect(await eventsOf(id)).not.toContain('run_interrupted')
+    expect(texts(other).at(-1)).toBe('assistant: Once late2 upon a time.')
+    await here.pawl.session(id).interrupt({ run: 1 })
+    await expect(here.pawl.session(id).interrupt({ run: 0 })).rejects.toMatchObject({ code: 'invalid_option' })
+  })
+
   it('a chat that stops does not stop its run if `onStop` asks for that, or if it has not begun to watch', async () => {
     const id = newId()
     const chat = await open(id, { transport: transportWith({ onStop: 'leave' }) })
@@ -330,6 +364,30 @@ describe('a chat', () => {
     const older = chat.messages[1]?.id ?? ''
     await chat.regenerate({ messageId: older })
     expect(chat.error).toMatchObject({ name: 'ChatError', code: 'not_newest', status: 409 })
+  })
+
+  it('a chat that regenerates an answer again, because the reply to its request was lost, gets the answer of that request', async () => {
+    const id = newId()
+    let isLost = false
+    const fetch: typeof globalThis.fetch = async (to, init) => {
+      const response = await ask(to, init)
+      if (!isLost) return response
+      await response.body?.cancel()
+      throw new TypeError('Failed to fetch')
+    }
+    const chat = await open(id, { transport: transportWith({ fetch }) })
+    await chat.sendMessage({ text: 'one' })
+    isLost = true
+    await chat.regenerate()
+    expect(chat.error).toMatchObject({ code: 'server_unreachable' })
+    isLost = false
+    await chat.regenerate()
+    expect(texts(chat)).toEqual(['user: one', 'assistant: 1: one'])
+    expect(shown(chat)).toEqual(await recorded(id))
+    const repeats = async () => (await eventsOf(id)).filter((type) => type === 'rolled_back').length
+    expect(await repeats()).toBe(1)
+    await chat.regenerate()
+    expect(await repeats()).toBe(2)
   })
 
   it('a chat sends an edited message again, from its place in the conversation', async () => {
@@ -373,6 +431,28 @@ describe('a chat', () => {
     expect(shown(chat)).toEqual(await recorded(id))
   })
 
+  it.each<[string, object]>([
+    ['a file without an address', { type: 'file', mediaType: 'image/png' }],
+    ['a file whose address is not text', { type: 'file', mediaType: 'image/png', url: { href: 'https://example.com' } }],
+    ['an image of a type that no model accepts', { type: 'file', mediaType: 'image/svg+xml', url: 'https://example.com/a.svg' }],
+    ['a text that is not text', { type: 'text', text: ['more'] }],
+  ])('a chat refuses a message with %s, instead of sending the rest of it', async (_, part) => {
+    const id = newId()
+    const parts = [{ type: 'text', text: 'What is this?' }, part]
+    const response = await postChat({ id, agent: 'desk', messages: [{ id: 'm', role: 'user', parts }] })
+    expect([response.status, await response.json()]).toMatchObject([400, { code: 'invalid_input' }])
+    expect(await transportWith().messages(id)).toEqual([])
+  })
+
+  it('a chat sends an image at an address whose exact type the page does not know, and leaves out the parts of the page itself', async () => {
+    const id = newId()
+    const file = { type: 'file', url: 'https://example.com/a' }
+    const parts = [{ type: 'data-place', data: 1 }, ...['image', 'image/*', 'image/png'].map((mediaType) => ({ ...file, mediaType }))]
+    await (await postChat({ id, agent: 'desk', messages: [{ id: 'm', role: 'user', parts }] })).text()
+    const [said] = await transportWith().messages(id)
+    expect(said?.parts).toEqual(Array.from({ length: 3 }, () => ({ ...file, mediaType: 'image/*' })))
+  })
+
   it('an edit with a large content is carried out once, however often it is sent', async () => {
     const id = newId()
     const chat = await open(id)
@@ -386,6 +466,36 @@ describe('a chat', () => {
     }
     expect((await eventsOf(id)).filter((type) => type === 'rolled_back')).toHaveLength(1)
     expect((await eventsOf(id)).filter((type) => type === 'run_started')).toHaveLength(2)
+  })
+
+  it('equal edits, and equal requests to answer again, that are sent at once are carried out once', async () => {
+    for (let round = 0; round < 2; round += 1) {
+      const id = newId()
+      const chat = await open(id)
+      await chat.sendMessage({ text: 'one' })
+      const [said, answer] = chat.messages
+      const counted = async () => {
+        const types = await eventsOf(id)
+        return ['rolled_back', 'run_started', 'message_received'].map((one) => types.filter((type) => type === one).length)
+      }
+      const twice = (body: object) =>
+        Promise.all(
+          [body, body].map(async (one) => {
+            const response = await postChat({ id, agent: 'desk', ...one })
+            return [response.status, await response.text()] as const
+          }),
+        )
+      const parts = [{ type: 'text', text: 'uno' }]
+      const edits = await twice({ messages: [{ ...said, parts }], trigger: 'submit-message', messageId: said?.id })
+      for (const [status, text] of edits) expect([status, text.includes('1: uno')]).toEqual([200, true])
+      expect(await counted()).toEqual([1, 2, 2])
+      const again = { messages: [{ ...said, parts }], trigger: 'regenerate-message' }
+      for (const [nth, named] of [{}, { messageId: 'm_3_1' }].entries()) {
+        for (const [status, text] of await twice({ ...again, ...named })) expect([status, text.includes('1: uno')]).toEqual([200, true])
+        expect(await counted()).toEqual([2 + nth, 3 + nth, 2])
+      }
+      expect(answer?.id).toBe('m_1_1')
+    }
   })
 
   it.each([
@@ -427,6 +537,33 @@ describe('a chat', () => {
     const reloaded = await open(id, options)
     expect(shown(reloaded)).toEqual(await recorded(id))
     expect(asked).toBe(1)
+  })
+
+  it('a client tool whose call is made again is answered anew: a page shows that it waits, and what it answered before does not count', async () => {
+    const id = newId()
+    const chat = await open(id)
+    await chat.sendMessage({ text: 'ask again' })
+    const answer = (page: Chat<UIMessage>, color: string) =>
+      page.addToolOutput({ tool: 'ask' as never, toolCallId: String(toolOf(page)?.toolCallId), output: { color } as never })
+    await answer(chat, 'red')
+    await chat.sendMessage()
+    expect(chat.error).toMatchObject({ code: 'bad_request' })
+    const session = here.pawl.session(id)
+    await session.recover({ strategy: 'selective', redo: ['t_1_1_0'] })
+    const waiting = async () => (await session.state()).current?.calls.map(({ callId, status }) => `${callId} ${status}`)
+    await until('it is asked again', async () => (await waiting())?.join() === 't_1_1_0#2 awaiting_answer')
+    const other = await open(id)
+    await other.resumeStream()
+    expect(toolOf(other)).toMatchObject({ state: 'input-available', input: { what: 'again' } })
+    expect(shown(other)).toEqual(await recorded(id))
+    await chat.sendMessage()
+    expect(chat.error).toMatchObject({ code: 'history_changed' })
+    expect(await waiting()).toEqual(['t_1_1_0#2 awaiting_answer'])
+    await answer(other, 'blue')
+    await other.sendMessage()
+    expect(other.error).toBeUndefined()
+    expect(toolOf(other)).toMatchObject({ state: 'output-available', output: { color: 'blue' } })
+    expect(shown(other)).toEqual(await recorded(id))
   })
 
   it.each(['the answer', 'the decision'])(

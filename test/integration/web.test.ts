@@ -47,7 +47,7 @@ const desk = defineAgent({
       return 'Once upon a time.'
     }
     const isAnswered = request.messages.at(-1)?.content !== newest
-    return ['pay', 'ask', 'hold', 'wire'].includes(newest) && !isAnswered ? use(newest) : `answer ${answersIn(request) + 1}`
+    return ['pay', 'ask', 'hold', 'wire', 'pick'].includes(newest) && !isAnswered ? use(newest) : `answer ${answersIn(request) + 1}`
   }),
   tools: [
     defineTool({
@@ -59,6 +59,7 @@ const desk = defineAgent({
       execute: (_, ctx) => ({ context: ctx.context }),
     }),
     defineTool({ name: 'ask', description: 'Asks.', input, effect: 'read', execute: 'client', output: z.object({ color: z.string() }) }),
+    defineTool({ name: 'pick', description: 'Picks.', input, effect: 'read', execute: 'client' }),
     defineTool({ name: 'hold', description: 'Holds.', input, effect: 'read', execute: (_, ctx) => held.pass(ctx.signal) }),
     defineTool({
       name: 'wire',
@@ -431,6 +432,11 @@ describe('a tenant', () => {
     expect(JSON.stringify((await root.get('/v1/pending?limit=1000')).body)).toContain('globex:')
   })
 
+  it('a list that is filtered by what no database can hold is empty', async () => {
+    for (const filter of ['role=%00', 'group=%00'])
+      expect(await acme.get(`/v1/pending?${filter}`)).toMatchObject({ status: 200, body: { items: [] } })
+  })
+
   it('a tenant cannot use the cursor of a list that another caller has read', async () => {
     const { cursor } = (await root.get<{ cursor: string }>('/v1/sessions?limit=1')).body
     expect(await acme.get(`/v1/sessions?limit=1&cursor=${cursor}`)).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } })
@@ -567,7 +573,34 @@ describe('a session that is started with a priority', () => {
     const refused = { status: 403, body: { code: 'forbidden', detail: expect.stringContaining('the id of a file at the provider') } }
     expect(await acme.post('/v1/sessions', { agent: 'desk', content })).toMatchObject(refused)
     expect((await acme.post('/v1/sessions/acme:files/messages', { agent: 'desk', content })).status).toBe(403)
+    const schedule = { id: `acme:${randomUUID()}`, agent: 'desk', message: content, cron: '0 9 1 1 *', paused: true }
+    expect(await acme.post('/v1/schedules', schedule)).toMatchObject(refused)
+    // Google's ids are addresses.
+    const url = 'https://generativelanguage.googleapis.com/v1beta/files/abc-123'
+    for (const block of [
+      { type: 'document', source: { type: 'url', url } },
+      { type: 'image', source: { type: 'url', url } },
+    ])
+      expect(await acme.post('/v1/sessions', { agent: 'desk', content: [block] })).toMatchObject(refused)
     expect(await root.post('/v1/sessions', { agent: 'desk', content })).toMatchObject({ status: 201 })
+  })
+
+  it('the id of a file at the provider is refused in what a tenant’s callers say that a call has returned', async () => {
+    const result = [{ type: 'document', source: { type: 'file', file_id: 'file_011CNha8iCJcU1wXNR6q4V8w' } }]
+    const refused = { status: 403, body: { code: 'forbidden', detail: expect.stringContaining('the id of a file at the provider') } }
+    const picked = await talk(acme, 'pick')
+    const { callId, sessionId } = await pendingOf(acme, picked.sessionId)
+    const at = `/v1/sessions/${sessionId}/calls/${callId}/answer`
+    expect(await acme.post(at, { result })).toMatchObject(refused)
+    const part = { type: 'tool-pick', toolCallId: callId, state: 'output-available', output: result }
+    const answer = { id: 'm_1_1', role: 'assistant', metadata: { pawl: { seq: 1 } }, parts: [part] }
+    expect(await acme.post('/v1/ui', { id: sessionId, messages: [answer] })).toMatchObject(refused)
+    expect((await acme.post(at, { result: [{ file_id: 'not a block' }] })).status).toBe(204)
+
+    const wired = await pendingOf(acme, (await talk(acme, 'wire')).sessionId)
+    const resolve = `/v1/sessions/${wired.sessionId}/calls/${wired.callId}/resolve`
+    expect(await acme.post(resolve, { resolution: { happened: true, result } })).toMatchObject(refused)
+    expect((await root.post(resolve, { resolution: { happened: true, result } })).status).toBe(204)
   })
 
   it('a heartbeat timeout is refused to callers who may only send, and if it is impossible', async () => {

@@ -1,9 +1,11 @@
 // Webhooks: what a target is notified of, in which order, and what becomes of notifications that it does not accept.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ModelError } from 'pawl'
 import type { NewWebhook, WebhookOptions } from 'pawl/client'
 import { type Access, createHandler } from 'pawl/service'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
+import { openStore } from '../../src/store/index.ts'
 import { type ApprovalStage, approvalStage, digestOf, once } from '../support/approvals.ts'
 import { type Deployment, deploy, SILENT } from '../support/deployment.ts'
 import { ownSchema, type OwnSchema } from '../support/rows.ts'
@@ -148,7 +150,9 @@ describe('a notification that is not accepted', () => {
     await (await other.session.send('one')).result(TIMEOUT)
     await target.accepted(other.id, 1)
     expect(target.of(id).map(({ status }) => status)).toEqual([500])
-    expect(await here.pawl.webhooks.deliveries({ webhook: made.id })).toMatchObject([
+    // The other session's notification has reached the target, and may not have been noted yet.
+    const waiting = await here.pawl.webhooks.deliveries({ webhook: made.id })
+    expect(waiting.filter(({ sessionId }) => sessionId === id)).toMatchObject([
       { sessionId: id, attempts: 1, lastError: 'HTTP 500', givenUpAt: null },
       { sessionId: id, attempts: 0, lastError: null },
     ])
@@ -188,6 +192,19 @@ describe('a notification that is not accepted', () => {
     await (await session.send('two')).result(TIMEOUT)
     await here.pawl.webhooks.resume(made.id)
     expect((await target.accepted(id, 2)).map(({ data }) => data.run)).toEqual([1, 2])
+  })
+
+  it('a target that is gone gets no more than the requests that are in progress', async () => {
+    const made = await webhook({ types: ['run.completed'] })
+    await here.pawl.webhooks.pause(made.id)
+    const played = Array.from({ length: 30 }, () => player.play(here.pawl, {}))
+    await Promise.all(played.map(async ({ session }) => (await session.send('one')).result(TIMEOUT)))
+    target.answer = () => 410
+    await here.pawl.webhooks.resume(made.id)
+    await until('it is paused', async () => (await stateOf(made)).pausedBy === 'its target (410 Gone)')
+    await sleep(4_000)
+    expect(target.received.length).toBeLessThanOrEqual(10)
+    expect(await stateOf(made)).toMatchObject({ waiting: 30, givenUp: 0 })
   })
 
   it('a target that is not public gets nothing from a worker that sends only to public ones', async () => {
@@ -243,11 +260,91 @@ describe('webhooks', () => {
     expect((await stateOf(made)).waiting).toBe(0)
   })
 
+  it('a notification that is queued while its session is being erased leaves nothing', async () => {
+    // Nothing else sends to it, because it is paused.
+    const made = await webhook({ types: ['run.completed'] })
+    await here.pawl.webhooks.pause(made.id)
+    const { session, id } = player.play(here.pawl, {})
+    await (await session.send('one')).result(TIMEOUT)
+    const store = openStore({ postgres: here.stack.databaseUrl, schema: schema.name })
+    try {
+      await database.query('begin')
+      await database.query(`select from ${schema.name}.sessions where session_id = $1 for update`, [id])
+      await database.query(`delete from ${schema.name}.webhook_deliveries where session_id = $1`, [id])
+      const facts = { webhookId: made.id, sessionId: id, seq: 7, agent: 'player', type: 'run.completed', happenedAt: new Date(), facts: {} }
+      const queued = store.webhooks.queue([facts as never])
+      await sleep(300)
+      await database.query(`update ${schema.name}.sessions set erased_at = now() where session_id = $1`, [id])
+      await database.query('commit')
+      await queued
+      expect(await here.pawl.webhooks.deliveries({ webhook: made.id })).toEqual([])
+    } finally {
+      await database.query('rollback')
+      await store.close()
+    }
+  })
+
+  it('a webhook can be removed while what became of a notification is recorded', async () => {
+    const made = await webhook({ types: ['run.completed'] })
+    target.answer = () => 500
+    const { session, id } = player.play(here.pawl, {})
+    await (await session.send('one')).result(TIMEOUT)
+    await until('it is queued', async () => (await stateOf(made)).waiting === 1)
+    // The worker sends no more for it.
+    await here.pawl.webhooks.pause(made.id)
+    const [{ seq } = { seq: 0 }] = await here.pawl.webhooks.deliveries({ webhook: made.id })
+    const store = openStore({ postgres: here.stack.databaseUrl, schema: schema.name })
+    const observer = new pg.Client(here.stack.databaseUrl)
+    await observer.connect()
+    const key = { webhookId: made.id, sessionId: id, seq }
+    try {
+      for (const record of [() => store.webhooks.failed(key, { error: 'no', againInMs: 60_000 }), () => store.webhooks.delivered(key)]) {
+        // What a removal locks, in its order. It would be the one that Postgres rolls back.
+        await database.query("begin; set local deadlock_timeout = '10ms'")
+        await database.query(`select from ${schema.name}.webhooks where id = $1 for update`, [made.id])
+        const recorded = record()
+        await until('it waits', async () => {
+          const { rows } = await observer.query(
+            "select from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'pawl' and query like $1",
+            [`%${schema.name}%`],
+          )
+          return rows.length > 0
+        })
+        await database.query(`select from ${schema.name}.webhook_deliveries where webhook_id = $1 for update`, [made.id])
+        await database.query('commit')
+        await recorded
+      }
+    } finally {
+      await database.query('rollback')
+      await observer.end()
+      await store.close()
+    }
+    expect(await stateOf(made)).toMatchObject({ waiting: 0, delivered: 1 })
+  })
+
+  it('a webhook is not notified of what happened before its creation, even if that is stored later, as by a rebuild', async () => {
+    const made = await webhook({ types: ['run.completed'] })
+    const { session, id } = player.play(here.pawl, {})
+    await (await session.send('one')).result(TIMEOUT)
+    await target.accepted(id, 1)
+    const store = openStore({ postgres: here.stack.databaseUrl, schema: schema.name })
+    try {
+      const facts = { webhookId: made.id, sessionId: id, agent: 'player', type: 'run.completed', facts: {} }
+      const of = (seq: number, minutesAgo: number) => ({ ...facts, seq, happenedAt: new Date(Date.now() - minutesAgo * 60_000) })
+      await here.pawl.webhooks.pause(made.id)
+      await store.webhooks.queue([of(101, 60), of(102, 0)] as never)
+      expect((await here.pawl.webhooks.deliveries({ webhook: made.id })).map(({ seq }) => seq)).toEqual([102])
+    } finally {
+      await store.close()
+    }
+  })
+
   it('a webhook is refused with a target, a secret or a type that cannot be', async () => {
     const create = (options: object) => here.pawl.webhooks.create({ url: target.url, ...options } as WebhookOptions)
     const refused = (message: string) => expect.objectContaining({ code: 'invalid_option', message: expect.stringContaining(message) })
     await expect(create({ url: 'ftp://example.com' })).rejects.toEqual(refused('`url` must be an address that begins with http or https'))
     await expect(create({ url: 'https://ann:secret@example.com' })).rejects.toEqual(refused('without credentials'))
+    await expect(create({ url: 'https://example.com/\0' })).rejects.toEqual(refused('an address that begins with http or https'))
     await expect(create({ secret: 'whsec_c2hvcnQ=' })).rejects.toEqual(refused('24 to 64 bytes'))
     await expect(create({ types: ['run.started'] })).rejects.toEqual(refused('a list of one or more of call.waiting'))
     await expect(create({ types: [] })).rejects.toEqual(refused('a list of one or more of call.waiting'))
@@ -294,6 +391,17 @@ describe('webhooks over HTTP', () => {
       })
       expect((await as('acme').post(`/v1/webhooks/${made.id}/${action}`, {})).status).toBe(200)
     }
+    // Nor of the deployment's own, which is notified of the tenant's sessions, too.
+    target.answer = () => 500
+    const wide = await here.pawl.webhooks.create({ url: 'http://127.0.0.1:1/', types: ['run.completed'] })
+    await (await session.send('two')).result(TIMEOUT)
+    await until('both wait', async () => (await here.pawl.webhooks.deliveries()).length === 2)
+    type Items = { items: { webhook: string }[] }
+    expect((await as('root').get<Items>('/v1/webhook-deliveries')).body.items).toHaveLength(2)
+    expect((await as('acme').get<Items>('/v1/webhook-deliveries')).body.items).toMatchObject([{ webhook: made.id }])
+    expect((await as('acme').get<Items>(`/v1/webhook-deliveries?webhook=${wide.id}`)).body.items).toEqual([])
+    await here.pawl.webhooks.remove(wide.id)
+
     await as('globex').post(`/v1/webhooks/${made.id}/remove`)
     expect((await as('root').get<{ items: unknown[] }>('/v1/webhooks')).body.items).toHaveLength(1)
     expect((await as('acme').post(`/v1/webhooks/${made.id}/remove`)).status).toBe(204)
@@ -309,6 +417,20 @@ describe('webhooks over HTTP', () => {
     expect(await as('root').post('/v1/webhooks', { url: 'ftp://x' })).toMatchObject({ status: 400, body: { code: 'invalid_option' } })
   })
 
+  it('a tenant has at most a hundred webhooks, and a repeated request still gets its own', async () => {
+    const key = { 'idempotency-key': 'the first' }
+    const { body: first } = await as('acme').post('/v1/webhooks', { url: target.url }, key)
+    const columns = 'id, url, secret, types, id_prefix, with_content, paused_at'
+    await database.query(
+      `insert into ${schema.name}.webhooks (${columns})
+       select 'wh_' || n, 'http://127.0.0.1:1/', 'whsec_x', '{session.error}', 'acme:', false, now() from generate_series(1, 99) n`,
+    )
+    const refused = await as('acme').post('/v1/webhooks', { url: target.url })
+    expect(refused).toMatchObject({ status: 409, body: { code: 'too_many_webhooks' } })
+    expect(await as('acme').post('/v1/webhooks', { url: target.url }, key)).toMatchObject({ status: 201, body: { id: first.id } })
+    expect((await as('globex').post('/v1/webhooks', { url: target.url })).status).toBe(201)
+  })
+
   it('a repeated request to create a webhook gets the one that exists', async () => {
     const key = { 'idempotency-key': 'deploy-1' }
     const [first, again] = [
@@ -317,5 +439,7 @@ describe('webhooks over HTTP', () => {
     ]
     expect(again).toMatchObject({ status: 201, body: { id: first.body.id, secret: first.body.secret } })
     expect((await as('acme').post('/v1/webhooks', { url: target.url }, key)).body.id).not.toBe(first.body.id)
+    // Nobody can try keys until one leads to another's webhook.
+    expect(String(first.body.id)).toMatch(/^wh_[0-9a-f]{40}$/)
   })
 })

@@ -114,6 +114,7 @@ export function approvalStage(options: Partial<AgentOptions> = {}): ApprovalStag
         effect: 'external',
         approval: (given, ctx) => played(ctx.sessionId).scene.approval?.(given, ctx) ?? true,
       }),
+      defineTool({ ...acting('grant'), effect: 'external', approval: { reason: 'It is final.', approvers: { role: 'finance' } } }),
       defineTool({ ...acting('hurry'), effect: 'external', approval: true, approvalTimeout: `${SHORT_MS}ms` }),
       defineTool({ ...acting('linger'), effect: 'external', approval: true, approvalTimeout: `${LONGER_MS}ms` }),
       defineTool({ ...acting('calm'), effect: 'external', approval: true, approvalTimeout: '1h' }),

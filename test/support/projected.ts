@@ -20,6 +20,7 @@ import {
   EVENTS,
   MESSAGES,
   RECOVERIES,
+  SPEND,
   TOKEN_USAGE,
   TOOL_CALLS,
 } from '../../src/store/postgres/tables.ts'
@@ -103,6 +104,7 @@ export const COLUMNS = {
   tool_calls: TOOL_CALLS,
   errors: ERRORS,
   token_usage: TOKEN_USAGE,
+  spend: SPEND,
   usage_by_day: { day: 'date', model: 'text', ...SUMS },
   usage_by_session: SUMS,
   approvals: APPROVALS,
@@ -140,6 +142,7 @@ export function projectedTables(stored: readonly StoredText[]): PlainTables {
     tool_calls: [...kept.calls.values()],
     errors: kept.errors,
     token_usage: kept.usage,
+    spend: kept.spend,
     usage_by_day: usageBy(kept.usage, ({ at, model }) => ({ day: new Date(Number(at)).toISOString().slice(0, 10), model })),
     usage_by_session: usageBy(kept.usage, () => ({})),
     approvals: kept.approvals,
@@ -172,6 +175,7 @@ interface KeptRows {
   usage: PlainRow[]
   approvals: PlainRow[]
   customEvents: PlainRow[]
+  spend: PlainRow[]
   recoveries: PlainRow[]
 }
 
@@ -183,10 +187,13 @@ const newKept = (): KeptRows => ({
   usage: [],
   approvals: [],
   customEvents: [],
+  spend: [],
   recoveries: [],
 })
 
 function keep(kept: KeptRows, rows: ProjectedRows): void {
+  const delivered = new Set(rows.delivered.map((row) => row.message_id))
+  kept.messages = kept.messages.filter((row) => row.kind !== 'scheduled' || !delivered.has(String(row.message_id)))
   kept.messages.push(...rows.messages.map((row) => plain(MESSAGES, row)))
   for (const { message_id, ...place } of rows.taken) {
     const waiting = kept.messages.find((row) => row.kind === 'user' && row.run === null && row.message_id === message_id)
@@ -200,6 +207,7 @@ function keep(kept: KeptRows, rows: ProjectedRows): void {
   }
   kept.errors.push(...rows.errors.map((row) => plain(ERRORS, row)))
   kept.usage.push(...rows.usage.map((row) => plain(TOKEN_USAGE, row)))
+  kept.spend.push(...rows.spend.map((row) => plain(SPEND, row)))
   kept.customEvents.push(...rows.customEvents.map((row) => plain(CUSTOM_EVENTS, row)))
   kept.approvals.push(...rows.requests.map((row) => plain(APPROVALS, row)))
   for (const { call_id, ...decision } of rows.decisions) {
@@ -259,11 +267,16 @@ function move(kept: KeptRows, { event, run }: Move, epochs: ReadonlyMap<number, 
     case 'rolled_back': {
       const { toSeq, upToSeq, keepsRun, again } = event
       const requeued = new Set((again?.messages ?? []).map(({ seq }) => seq))
-      const isRemoved = ({ position, seq }: PlainRow): boolean =>
-        position === null ? !keepsRun && Number(seq) <= upToSeq : Number(position) > toSeq
+      const isRemoved = ({ position, seq, kind }: PlainRow): boolean =>
+        position === null ? kind !== 'scheduled' && !keepsRun && Number(seq) <= upToSeq : Number(position) > toSeq
       archive('rolled_back', (row) => isRemoved(row) && !requeued.has(Number(row.seq)))
       requeueMessages(kept.messages.filter((row) => requeued.has(Number(row.seq))))
       if (event.keys === 'forgotten') forgetUnresolved(kept, event.effects)
+      return
+    }
+    case 'messages_unscheduled': {
+      const ids = new Set(event.messageIds.map((id) => safeKey(id)))
+      archive('unscheduled', (row) => row.kind === 'scheduled' && ids.has(String(row.message_id)))
       return
     }
     case 'session_started':
@@ -272,7 +285,7 @@ function move(kept: KeptRows, { event, run }: Move, epochs: ReadonlyMap<number, 
       return
     case 'forked':
       archive('forked', (row) => row.position === null && Number(row.seq) < event.seq)
-      Object.assign(kept, { calls: new Map(), errors: [], usage: [], approvals: [], customEvents: [], recoveries: [] })
+      Object.assign(kept, { calls: new Map(), errors: [], usage: [], approvals: [], customEvents: [], spend: [], recoveries: [] })
   }
 }
 

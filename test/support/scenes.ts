@@ -183,6 +183,21 @@ function textsIn({ messages }: ModelRequest): string[] {
   return messages.flatMap((message) => (message.role === 'user' && typeof message.content === 'string' ? [message.content] : []))
 }
 
+/** The newest word that a user said, for messages of a single word. Sections such as the plan may be blocks beside it. */
+export function wordIn({ messages }: ModelRequest): string {
+  const texts = messages.flatMap(({ role, content }) => {
+    if (role !== 'user') return []
+    return typeof content === 'string' ? [content] : content.flatMap((block) => (block.type === 'text' ? [block.text] : []))
+  })
+  return texts.findLast((text) => /^[a-z]+$/.test(text)) ?? ''
+}
+
+/** Whether the newest message has results of calls. */
+export function hasResults({ messages }: ModelRequest): boolean {
+  const content = messages.at(-1)?.content
+  return Array.isArray(content) && content.some(({ type }) => type === 'tool_result')
+}
+
 /** The results of the newest turn's calls, as the model sees them. */
 export function resultsIn({ messages }: ModelRequest): { id: string; content: unknown; isError: boolean }[] {
   const last = messages.findLast(

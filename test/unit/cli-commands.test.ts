@@ -17,6 +17,8 @@ const has = (name: string, flag: string): boolean =>
 /** Commands whose first argument is an agent or a module, or that are about all sessions. */
 const NO_SESSION = [
   'agents',
+  'approvals',
+  'budgets',
   'chat',
   'crash-test',
   'dev',
@@ -25,6 +27,7 @@ const NO_SESSION = [
   'keys',
   'mcp',
   'preflight',
+  'schedules',
   'serve',
   'webhooks',
   'worker',

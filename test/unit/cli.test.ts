@@ -185,6 +185,7 @@ describe('what a chat shows of a session', () => {
       metadata: null,
       by: null,
       at: new Date(0),
+      scheduledFor: null,
       ...rest,
     })
     const rows = [

@@ -13,6 +13,7 @@ const INTERNAL = [
   'CannotLoad',
   'InvalidResult',
   'NotAfforded',
+  'SharedBudgetExhausted',
   'StaleWatermark',
   'TargetRefused',
   'TryAgain',

@@ -11,6 +11,8 @@ export interface DemoOptions {
   model?: string
   /** `json`: the report as one JSON line last on stdout, all else on stderr. */
   output: 'text' | 'json'
+  /** Instead of that, leaves a deployment up to look at in the console (examples/console). */
+  console: boolean
 }
 
 const MAX_SEED = 2 ** 32 - 1
@@ -34,8 +36,9 @@ export function readOptions(argv: readonly string[]): DemoOptions {
     )
     .addOption(new Option('--model <name>', 'a Claude model instead of the scripted one; needs ANTHROPIC_API_KEY'))
     .addOption(new Option('--json', 'the report as one JSON line, last on stdout'))
+    .addOption(new Option('--console', 'instead: start a deployment to look at in the console, and leave it up until Ctrl-C'))
     .parse([...argv], { from: 'user' })
-  const given = command.opts<{ tickets: number; kills: number; seed?: number; model?: string; json?: true }>()
+  const given = command.opts<{ tickets: number; kills: number; seed?: number; model?: string; json?: true; console?: true }>()
   if (given.model !== undefined && !process.env.ANTHROPIC_API_KEY) {
     command.error(`error: --model ${given.model} needs ANTHROPIC_API_KEY: set it, or leave out --model for the scripted model.`)
   }
@@ -45,5 +48,6 @@ export function readOptions(argv: readonly string[]): DemoOptions {
     seed: given.seed ?? randomInt(1_000_000),
     ...(given.model !== undefined && { model: given.model }),
     output: given.json ? 'json' : 'text',
+    console: given.console === true,
   }
 }

@@ -30,6 +30,12 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
   switch (event.type) {
     case 'message_received':
       return speakers.isOwn(event.messageId) ? [] : userLines(event.content)
+    case 'message_scheduled':
+      return [
+        note(`(message ${event.messageId} is scheduled for ${timeOf(new Date(event.dueAt))}: ${oneLine(labelledText(event.content))})`),
+      ]
+    case 'messages_unscheduled':
+      return [note(`(unscheduled${byWhom(event.by)}: ${event.messageIds.join(', ')})`)]
     case 'message_rejected':
       return [problem(`message rejected, ${event.code}: ${event.reason}`)]
     case 'request_passed_on':
@@ -64,14 +70,27 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
     case 'approval_requested':
       return [
         problem(
-          `  ⏸ ${event.tool} waits for approval${event.reason ? `: ${event.reason}` : ''} (/approve ${event.callId} or /deny ${event.callId})`,
+          `  ⏸ ${event.tool} waits for approval${roleText(event.approvers)}${event.reason ? `: ${event.reason}` : ''} (/approve ${event.callId} or /deny ${event.callId})`,
         ),
+      ]
+    case 'approval_rule_given':
+      return [note(`  ▶ later calls of ${event.tool} are approved by the rule ${event.rule}${byWhom(event.by)}`)]
+    case 'approval_rule_revoked':
+      return [note(`  the rule ${event.rule} no longer approves calls${byWhom(event.by)}`)]
+    case 'approval_refused':
+      return [
+        problem(`  ! ${event.tool}: only a person with the role ${event.approvers.role} may decide${event.by ? `, not ${event.by}` : ''}`),
       ]
     case 'approval_decided':
       return event.approved
-        ? [note(`  ▶ ${event.tool} approved${byWhom(event.by)}${event.input === undefined ? '' : ', with other arguments'}`)]
+        ? [
+            note(
+              `  ▶ ${event.tool} approved${event.rule === undefined ? '' : ` by the rule ${event.rule}`}${byWhom(event.by)}${event.input === undefined ? '' : ', with other arguments'}`,
+            ),
+          ]
         : []
     case 'answer_requested':
+      if (event.child) return [note(`  ⋯ ${event.tool}: the agent ${event.child.agent} works on it in session ${event.child.session}`)]
       return [
         problem(
           event.asks
@@ -79,6 +98,8 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
             : `  ⏸ ${event.tool} waits for an answer (/answer ${event.callId} <answer>)`,
         ),
       ]
+    case 'sleep_started':
+      return [note(`  ⏸ ${event.tool} sleeps until ${timeOf(new Date(event.expiresAt))}, or until a message arrives`)]
     case 'run_completed':
       return event.stopReason === 'end_turn' || event.outputCall !== undefined ? [] : [note(`(the model stopped: ${event.stopReason})`)]
     case 'run_interrupted':
@@ -93,7 +114,11 @@ export function linesOfEvent(event: SessionEvent, speakers: Speakers): string[] 
       return [note(`(session unpaused${byWhom(event.by)})`)]
     case 'budget_warning': {
       const amount = (value: number): string => (event.unit === 'usd' ? `${value} USD` : counted(value, 'token'))
-      return [note(`(spent ${amount(event.spent)} of the ${event.scope}'s budget of ${amount(event.limit)})`)]
+      return [
+        note(
+          `(spent ${amount(event.spent)} of ${event.scope === 'shared' ? `the shared budget ${event.budget ?? ''}` : `the ${event.scope}'s budget`} of ${amount(event.limit)})`,
+        ),
+      ]
     }
     case 'budget_raised':
       return [note(`(budget of the ${event.scope} raised${byWhom(event.by)})`)]
@@ -293,6 +318,10 @@ function outcomeText({ by, happened, decision, decidedBy }: EventOf<'tool_resolv
   if (decision === 'skip') return `outcome unknown; not repeated${byWhom(decidedBy)}`
   const outcome = happened ? 'it happened' : 'it did not happen'
   return by === 'verify' ? `verified, ${outcome}` : `${outcome}${byWhom(decidedBy)}`
+}
+
+function roleText(approvers: { role: string } | undefined): string {
+  return approvers ? ` by the role ${approvers.role}` : ''
 }
 
 function byWhom(by: string | undefined): string {

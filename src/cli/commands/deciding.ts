@@ -1,6 +1,6 @@
 // The commands that decide on one call: `pawl approve`, `deny`, `answer` and `resolve`.
 import { Argument, InvalidArgumentError, type Option } from 'commander'
-import type { SessionHandle } from '../../client/index.ts'
+import type { Remember, SessionHandle } from '../../client/index.ts'
 import { defined } from '../../session/defined.ts'
 import { isObject, type Json } from '../../session/json.ts'
 import type { ResolveRequest } from '../../session/protocol/protocol.ts'
@@ -9,12 +9,13 @@ import { digestOf } from '../chat/decisions.ts'
 import { deploymentOptions } from '../connecting.ts'
 import { CliError } from '../errors.ts'
 import { here } from '../here.ts'
-import { byOption, jsonOf, jsonOption, option, parsedJson } from '../options.ts'
+import { byOption, jsonOf, jsonOption, option, ordinalOf, parsedJson, severalOf } from '../options.ts'
 import { type ChangeFlags, type SessionCommand, sessionCommand } from '../session-command.ts'
 import { printable } from '../terminal.ts'
 
 interface DecisionFlags extends ChangeFlags {
   note?: string
+  role?: string[]
 }
 
 /** A decision on a call; `decide` returns the text, and what `--json` prints beside the call. */
@@ -55,26 +56,86 @@ function noteOption(what: string): Option {
   return option('--note <text>', what)
 }
 
+function roleOption(): Option {
+  return option('--role <role>', 'your roles, separated by commas, for a call that only people with a role may decide', severalOf)
+}
+
 /** The person and the note. */
 function saidBy({ by, note }: DecisionFlags): { by: string; note?: string } {
   return { by, ...defined({ note }) }
 }
 
-const approve = callCommand<DecisionFlags & { digest?: string; input?: Json }>({
+/** The same, with the person's roles. */
+function decidedBy(flags: DecisionFlags): ReturnType<typeof saidBy> & { roles?: string[] } {
+  return { ...saidBy(flags), ...defined({ roles: flags.role }) }
+}
+
+interface ApproveFlags extends DecisionFlags {
+  digest?: string
+  input?: Json
+  remember?: string
+  matching?: Json
+  until?: number
+  uses?: number
+}
+
+const approve = callCommand<ApproveFlags>({
   name: 'approve',
   summary: 'approve a call, which is then executed',
   options: [
     option('--digest <digest>', 'digest of the arguments that you have read; others are refused (default: the current arguments)'),
     option('--input <json>', "execute it with these arguments instead of the model's", jsonOf),
+    roleOption(),
+    option(
+      '--remember <scope>',
+      'approve later calls, too: session, context, or members of the context, separated by commas (default: this call only)',
+    ),
+    option(
+      '--matching <what>',
+      'with --remember: tool, input, or bounds as JSON: \'{"/cents":{"max":10000}}\' (default: input)',
+      matchingOf,
+    ),
+    option('--until <time>', 'with --remember: until then, such as 2026-12-01T00:00Z', momentOf),
+    option('--uses <n>', 'with --remember: for so many calls', ordinalOf),
     noteOption('the reason; recorded'),
   ],
+  check: ({ remember, matching, until, uses }) => {
+    if (remember === undefined && [matching, until, uses].some((one) => one !== undefined))
+      throw new CliError('invalid_usage', 'Use --matching, --until and --uses with --remember.')
+  },
   async decide(session, callId, options) {
     const { input } = options
+    const remember = rememberOf(options)
     const looked = await digestOf(session, callId, options.digest)
-    const { digest } = await session.approve(callId, { digest: looked, ...saidBy(options), ...defined({ input }) })
-    return { event: 'approved', digest, text: `${callId} is approved${input === undefined ? '' : ' with other arguments'} (${digest})` }
+    const answer = await session.approve(callId, { digest: looked, ...decidedBy(options), ...defined({ input, remember }) })
+    const { digest, rule, released = [] } = answer
+    const later =
+      rule === undefined
+        ? ''
+        : `; the rule ${rule} approves later calls${released.length > 0 ? ` and has approved ${released.join(', ')}` : ''}`
+    return {
+      event: 'approved',
+      ...answer,
+      text: `${callId} is approved${input === undefined ? '' : ' with other arguments'} (${digest})${later}`,
+    }
   },
 })
+
+function rememberOf({ remember, matching = 'input', until, uses }: ApproveFlags): Remember | undefined {
+  if (remember === undefined) return undefined
+  const scope = remember === 'session' || remember === 'context' ? remember : { context: severalOf(remember) }
+  return { for: scope, matching: matching as Remember['matching'], ...defined({ until, uses }) }
+}
+
+function matchingOf(text: string): Json {
+  return text === 'tool' || text === 'input' ? text : parsedJson(text, '{"/cents":{"max":10000}}')
+}
+
+function momentOf(text: string): number {
+  const at = Date.parse(text)
+  if (Number.isNaN(at)) throw new InvalidArgumentError('Use a time such as 2026-12-01T00:00Z.')
+  return at
+}
 
 const deny = callCommand<DecisionFlags & { digest?: string }>({
   name: 'deny',
@@ -82,11 +143,12 @@ const deny = callCommand<DecisionFlags & { digest?: string }>({
   options: [
     option('--digest <digest>', 'digest of the arguments that you have read (default: the current arguments)'),
     option('--reason <text>', 'the reason, which the model sees'),
+    roleOption(),
     noteOption('a note that is only recorded'),
   ],
   async decide(session, callId, options) {
     const digest = await digestOf(session, callId, options.digest)
-    await session.deny(callId, { digest, ...saidBy(options), ...defined({ reason: options.reason }) })
+    await session.deny(callId, { digest, ...decidedBy(options), ...defined({ reason: options.reason }) })
     return { event: 'denied', digest, text: `${callId} is denied` }
   },
 })

@@ -4,6 +4,7 @@ import { Command } from 'commander'
 import { noteRunning, noteStarting, type ServedStack } from '../../connect/dev-stack.ts'
 import type { Stack } from '../../local/index.ts'
 import { announceAsJson, announceAsText } from '../running/announce.ts'
+import { type DevConsole, startConsole } from '../running/dev-console.ts'
 import { findModule } from '../running/module.ts'
 import { dataOption, jsonOption, LOG_HELP, processesOption, taskQueueOption } from '../options.ts'
 import { listenForStop } from '../running/stop.ts'
@@ -16,6 +17,7 @@ interface DevOptions {
   taskQueue: string
   data: string
   watch: boolean
+  console: boolean
   json?: true
 }
 
@@ -27,6 +29,7 @@ export function devCommand(): Command {
     .addOption(taskQueueOption())
     .addOption(dataOption())
     .option('--no-watch', 'do not reload the module when it or a file that it imports is saved')
+    .option('--no-console', 'do not serve the console')
     .addOption(jsonOption())
     .addHelpText('after', LOG_HELP)
     .action(dev)
@@ -42,6 +45,7 @@ async function dev(given: string, options: DevOptions): Promise<void> {
   const started = await noteStarting(dataDir)
   let forget = started
   let stack: Stack | undefined
+  let page: DevConsole | undefined
   try {
     stack = await startStack({ dataDir, onDeath: 'restart', onProgress: announcer.progress })
     if (requests.stopping()) return
@@ -52,14 +56,18 @@ async function dev(given: string, options: DevOptions): Promise<void> {
     // On a developer's machine, the memory of a spare costs more than the second that it saves after a rare death.
     const workers = { module, processes, spare: false, ...at }
     const whenReady = async () => {
-      forget = await noteRunning(dataDir, served)
+      forget = await noteRunning(dataDir, { ...served })
       await started()
+      if (!options.console) return
+      page = await startConsole(at)
+      served.console = page.url
     }
     // A webhook's target is probably on this machine, too.
     process.env.PAWL_WEBHOOKS ??= 'private'
     await serve(workers, served, { announcer, requests, watch: options.watch, whenReady, lost })
   } finally {
     await forget()
+    await page?.stop()
     await stack?.stop()
   }
 }

@@ -23,12 +23,13 @@ export const eraseCommand = sessionCommand<ChangeFlags & { force?: true }>({
   },
 })
 
-function linesOfErased({ sessionId, terminated, executions, rows, forks, parent, leftovers }: EraseReport): string[] {
+function linesOfErased({ sessionId, terminated, executions, rows, forks, parent, children, leftovers }: EraseReport): string[] {
   const counts = Object.entries(rows).filter(([, n]) => n > 0)
   return [
     `session ${sessionId} erased${terminated ? '; it was open and has been terminated' : ''}`,
     ...counts.map(([table, n]) => `  ${String(n).padStart(10)} ${table}`),
     `  ${String(executions).padStart(10)} histories in Temporal`,
+    ...(children.length > 0 ? [`The sessions that answered its agent calls were erased, too: ${children.join(', ')}`] : []),
     ...(forks.length > 0 ? [`Its forks have their own copies of its past: ${forks.join(', ')}`] : []),
     ...(parent === null ? [] : [`It was forked from ${parent}, which still has the inherited past.`]),
     `pawl cannot reach: ${leftovers.join('; ')}.`,

@@ -1,6 +1,7 @@
 // `pawl events [session]`: the feed over all sessions, or the events of one.
 import type { Command } from 'commander'
-import type { FeedEvent } from '../../client/index.ts'
+import type { FeedEvent, TreeItem } from '../../client/index.ts'
+import { treePlaces, treeStartIn } from '../../client/session/tree-places.ts'
 import type { EventType } from '../../session/events.ts'
 import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
@@ -26,6 +27,7 @@ interface EventsOptions extends QueryOptions, SessionCommandOptions {
   agent?: string
   after?: string
   follow?: true
+  tree?: true
 }
 
 export function eventsCommand(): Command {
@@ -38,8 +40,10 @@ export function eventsCommand(): Command {
     .option('--agent <name>', "only this agent's sessions")
     .option('--after <cursor>', 'continue after this cursor; --json prints one with each event')
     .option('--follow', 'continue with new events until Ctrl-C')
+    .option('--tree', 'with --follow: also the events of the sessions that answer its agent calls')
     .action((session: string | undefined, options: EventsOptions) => {
       const { session: id } = sessionIn(session, options)
+      if (options.tree) return eventsOfTree(id, options)
       return id === undefined ? eventsOfAll(options) : eventsOf(id, options)
     })
 }
@@ -80,14 +84,37 @@ async function eventsOf(sessionId: string, options: EventsOptions): Promise<void
   if (shown === 0) await warnIfGone(options, sessionId)
 }
 
-type ShownEvent = Pick<FeedEvent, 'sessionId' | 'event' | 'cursor'>
+/** Follows a session and those below it. The cursor names an event of each session that is shown. */
+async function eventsOfTree(root: string | undefined, options: EventsOptions): Promise<void> {
+  const { type, agent, after = '0', follow } = options
+  if (root === undefined || !follow || agent !== undefined)
+    throw new CliError('invalid_usage', '--tree follows one session and those below it: name the session, add --follow, and omit --agent.')
+  const start = treeStartIn(root, after)
+  if (start === undefined) throw new CliError('invalid_usage', 'The cursor of a tree is a number, or what --json prints with each event.')
+  const places = treePlaces(root, start)
+  await onDeployment(options, async (pawl) => {
+    await pawl.sessions.get(root)
+    const agents = new Map<string, string>()
+    for await (const session of pawl.sessions.list({ tree: root, limit: 1_000 })) agents.set(session.sessionId, session.agent)
+    for await (const item of pawl.session(root).watch({ tree: true, after: start, signal: stopSignalOf(listenForStop()) })) {
+      const cursor = places.note(item)
+      if (item.type !== 'event' || cursor === undefined) continue
+      const { sessionId, event, caller } = item
+      if (event.type === 'session_started') agents.set(sessionId, event.agent)
+      if (type && !type.includes(event.type)) continue
+      show(options, { sessionId, event, cursor, ...defined({ caller, agent: agents.get(sessionId) }) })
+    }
+  })
+}
+
+type ShownEvent = Pick<FeedEvent, 'sessionId' | 'event' | 'cursor'> & Pick<TreeItem, 'caller'> & { agent?: string }
 
 function show({ json }: EventsOptions, item: ShownEvent): void {
   say(json ? JSON.stringify(item) : lineOf(item))
 }
 
-function lineOf({ sessionId, event }: ShownEvent): string {
+function lineOf({ sessionId, event, agent = '' }: ShownEvent): string {
   const { v: _v, seq, at, type, ...rest } = event
-  const head = `${timeOf(new Date(at))}  ${oneLine(sessionId)} ${String(seq).padStart(4)}  `
+  const head = `${timeOf(new Date(at))}  ${oneLine(agent === '' ? sessionId : `${sessionId} ${agent}`)} ${String(seq).padStart(4)}  `
   return `${paint('dim', head)}${type.padEnd(20)} ${paint('dim', oneLine(JSON.stringify(rest), 160))}`
 }

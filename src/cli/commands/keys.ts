@@ -6,7 +6,7 @@ import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { defined } from '../../session/defined.ts'
 import { isObject, type JsonObject } from '../../session/json.ts'
 import { aboutDeployment, type DeploymentOptions, onStoreAlone } from '../connecting.ts'
-import { byOption, jsonOf, jsonOption } from '../options.ts'
+import { byOption, jsonOf, jsonOption, severalOf } from '../options.ts'
 import { say } from '../queries.ts'
 import { type Column, linesOfTable } from '../table.ts'
 
@@ -16,6 +16,7 @@ interface KeysOptions extends DeploymentOptions {
 
 interface CreateOptions extends KeysOptions {
   scopes?: Scope[]
+  roles?: string[]
   tenant?: string
   context?: JsonObject
   by: string
@@ -33,13 +34,14 @@ function createCommand(): Command {
       .description('create a key and print it; it is shown only once')
       .argument('<name>', 'who holds the key, such as web-frontend; recorded with each request that uses it')
       .option('--scopes <scopes>', 'some of read, send, approve, operate, separated by commas (default: read,send)', scopesOf)
+      .option('--roles <roles>', 'roles for calls that only people with a role may decide, separated by commas (default: none)', severalOf)
       .option('--tenant <tenant>', 'the tenant that the key is limited to (default: none; the key sees all sessions)')
       .option('--context <json>', 'members of the context of sessions that it starts; a request cannot change them', contextOf)
       .addOption(byOption()),
   )
     .addOption(jsonOption())
-    .action(async (name: string, { scopes, tenant, context, by, json, ...where }: CreateOptions) => {
-      const options: ApiKeyOptions = { name, by, ...defined({ scopes, tenant, context }) }
+    .action(async (name: string, { scopes, roles, tenant, context, by, json, ...where }: CreateOptions) => {
+      const options: ApiKeyOptions = { name, by, ...defined({ scopes, roles, tenant, context }) }
       const made = await onKeys(where, (keys) => keys.create(options))
       if (json) return say(JSON.stringify({ event: 'key_created', ...made }))
       say(made.key)
@@ -52,6 +54,7 @@ const COLUMNS: Column<ApiKey>[] = [
   { name: 'name', of: ({ name }) => name },
   { name: 'tenant', of: ({ tenant }) => tenant },
   { name: 'scopes', of: ({ scopes }) => scopes.join(',') },
+  { name: 'roles', of: ({ roles }) => roles.join(',') || null },
   { name: 'created', of: ({ createdAt }) => createdAt },
   { name: 'revoked', of: ({ revokedAt }) => revokedAt },
 ]

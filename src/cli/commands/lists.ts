@@ -22,7 +22,7 @@ interface FilterFlags<S> extends ListFlags {
 const AGENT = option('--agent <name>', 'only sessions of this agent')
 const TAG = option('--tag <tags>', 'only sessions that have all of these tags, separated by commas', severalOf)
 
-const sessions = listCommand<ListedSession, FilterFlags<SessionStatus> & { paused?: true }>({
+const sessions = listCommand<ListedSession, FilterFlags<SessionStatus> & { paused?: true; children?: true; tree?: string }>({
   name: 'sessions',
   summary: 'list sessions, newest first',
   of: 'sessions',
@@ -34,6 +34,8 @@ const sessions = listCommand<ListedSession, FilterFlags<SessionStatus> & { pause
       severalOf,
     ),
     option('--paused', 'only sessions that are paused'),
+    option('--children', 'also sessions that answer agent calls of other sessions'),
+    option('--tree <session>', 'only this session and those that answer its agent calls, directly or further down'),
     AGENT,
     TAG,
   ],
@@ -49,8 +51,8 @@ const sessions = listCommand<ListedSession, FilterFlags<SessionStatus> & { pause
     { name: 'updated', of: (row) => row.updatedAt },
     { name: 'tags', of: (row) => row.tags.join(', ') },
   ],
-  read: (queries, query, { status, paused, agent, tag: tags }) =>
-    queries.sessions.list({ ...query, ...defined({ status, paused, agent, tags }) }),
+  read: (queries, query, { status, paused, children, tree, agent, tag: tags }) =>
+    queries.sessions.list({ ...query, ...defined({ status, paused, children, tree, agent, tags }) }),
 })
 
 function statusOf({ status, error, paused }: ListedSession): string {
@@ -215,12 +217,19 @@ const tools = listCommand<ListedToolCall, ToolsFlags>({
   read: (queries, query, { status, tool, key, effectId }) => queries.toolCalls({ ...query, ...defined({ status, tool, key, effectId }) }),
 })
 
-const pending = listCommand<ListedPendingCall, FilterFlags<never> & { kind?: PendingKind[] }>({
+const pending = listCommand<ListedPendingCall, FilterFlags<never> & { kind?: PendingKind[]; role?: string; tree?: true; group?: string }>({
   name: 'pending',
   summary: 'list the calls that wait for a person or a client, longest wait first',
   of: 'calls that wait',
   session: 'any',
-  options: [option('--kind <kind>', 'only these kinds: approval, client, question, unknown, separated by commas', severalOf), AGENT, TAG],
+  options: [
+    option('--kind <kind>', 'only these kinds: approval, client, question, unknown, separated by commas', severalOf),
+    option('--role <role>', 'only calls that a person with this role must approve'),
+    option('--tree', 'also calls of the sessions that answer agent calls of the one that is named'),
+    option('--group <group>', 'only the calls that one decision can settle, as `group` of --wide and --json names them'),
+    AGENT,
+    TAG,
+  ],
   columns: [
     { name: 'kind', of: (row) => row.kind },
     { name: 'session', of: (row) => row.sessionId, whole: true },
@@ -228,11 +237,14 @@ const pending = listCommand<ListedPendingCall, FilterFlags<never> & { kind?: Pen
     { name: 'tool', of: (row) => row.tool },
     { name: 'since', of: (row) => row.waitingSince },
     { name: 'until', of: (row) => row.expiresAt, optional: true },
+    { name: 'role', of: (row) => (row.kind === 'approval' ? (row.approvers?.role ?? null) : null), optional: true },
+    { name: 'group', of: (row) => (row.kind === 'approval' ? row.group : null), whole: true, optional: true },
     { name: 'reason', of: (row) => row.reason, optional: true },
     { name: 'digest', of: (row) => (row.kind === 'approval' || row.kind === 'question' ? row.digest : null), whole: true, optional: true },
     { name: 'input', of: argumentsOf },
   ],
-  read: (queries, query, { kind, agent, tag: tags }) => queries.pending.list({ ...query, ...defined({ kind, agent, tags }) }),
+  read: (queries, query, { kind, role, tree, group, agent, tag: tags }) =>
+    queries.pending.list({ ...query, ...defined({ kind, role, tree, group, agent, tags }) }),
 })
 
 export const LISTS = [sessions, messages, checkpoints, errors, tools, pending]

@@ -11,7 +11,7 @@ import { listenForStop, stopSignalOf } from '../running/stop.ts'
 import { oneLine, paint } from '../terminal.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import { counted } from '../../session/counted.ts'
-import type { CheckedSession, StoreCheck, UnverifiedTool, WarningSum } from '../../worker/preflight-report.ts'
+import type { AgentCallWarning, CheckedSession, StoreCheck, UnverifiedTool, WarningSum } from '../../worker/preflight-report.ts'
 
 interface PreflightCommandOptions extends DeploymentOptions {
   sample?: string
@@ -76,8 +76,8 @@ function hasFailed({ breaks, unread, stopped, store }: PreflightReport): boolean
   return breaks + unread > 0 || stopped || store?.error !== undefined || (store?.tooNew.length ?? 0) > 0
 }
 
-function hasWarned({ warnings, store }: PreflightReport): boolean {
-  return warnings.length + (store?.missing.length ?? 0) > 0
+function hasWarned({ warnings, agentCalls = [], store }: PreflightReport): boolean {
+  return warnings.length + agentCalls.length + (store?.missing.length ?? 0) > 0
 }
 
 function lineOfProblem({ sessionId, outcome, problem }: CheckedSession): string {
@@ -85,10 +85,11 @@ function lineOfProblem({ sessionId, outcome, problem }: CheckedSession): string 
 }
 
 function linesOfReport(report: PreflightReport, hasModule: boolean): string[] {
-  const { taskQueue, sessions, replays, breaks, unread, closed, warnings, unverified = [], store, stopped } = report
+  const { taskQueue, sessions, replays, breaks, unread, closed, warnings, agentCalls = [], unverified = [], store, stopped } = report
   const sums = `${counted(sessions, 'open session')} on "${taskQueue}": ${replays} replay, ${breaks} break, ${unread} unread, ${closed} closed in the meantime`
   return [
     ...warnings.map(lineOfWarning),
+    ...agentCalls.map(lineOfAgentCall),
     ...unverified.map(lineOfUnverified),
     ...linesOfStore(store),
     ...(hasModule ? [] : ['agents   not compared: name the worker module to compare open sessions with its agents and tools']),
@@ -100,6 +101,10 @@ function lineOfWarning({ code, message, agent, tool, sessions, examples }: Warni
   const where = tool === undefined ? `agent ${agent}` : `agent ${agent}, tool ${tool}`
   const which = sessions > examples.length ? `${examples.join(', ')}, …` : examples.join(', ')
   return `${paint('yellow', 'warning')} ${code}, ${where}: ${counted(sessions, 'session')} (${which}). ${oneLine(message, MESSAGE_WIDTH)}`
+}
+
+function lineOfAgentCall({ code, agent, tool, message }: AgentCallWarning): string {
+  return `${paint('yellow', 'warning')} ${code}, agent ${agent}, tool ${tool}: ${oneLine(message, MESSAGE_WIDTH)}`
 }
 
 function lineOfUnverified({ agent, tool, onUnknown }: UnverifiedTool): string {

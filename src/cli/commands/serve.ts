@@ -21,6 +21,7 @@ interface ServeCommandOptions extends DeploymentOptions {
   reauthorizeEvery: number
   requestMemory: number
   drainDelay: number
+  console: boolean
   json?: true
 }
 
@@ -59,6 +60,7 @@ export function serveCommand(): Command {
           .argParser(durationOf(1))
           .default(120_000, '2m'),
       )
+      .option('--no-console', 'do not serve the console at /console/')
       .addOption(
         new Option('--drain-delay <time>', 'how long to keep accepting connections after SIGTERM, so that load balancers can react')
           .argParser(durationOf(0))
@@ -91,6 +93,7 @@ async function serve(options: ServeCommandOptions): Promise<void> {
     reauthorizeEvery,
     requestMemory,
     drainDelay,
+    console,
   } = options
   const logger = defaultLogger()
   const pawl = await Pawl.connect({ ...(await connectOptions(options)), logger })
@@ -107,6 +110,7 @@ async function serve(options: ServeCommandOptions): Promise<void> {
       reauthorizeEvery,
       requestMemory,
       drainDelayMs: drainDelay,
+      console,
       logger,
       ...defined({ agents, maxWatchesPerCaller: maxWatchesPerKey }),
     })

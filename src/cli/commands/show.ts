@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from 'commander'
 import type { StoreQueries } from '../../client/queries/queries.ts'
-import type { ListedCheckpoint, ListedCompaction, ListedError, ListedSession, ListedToolCall } from '../../client/index.ts'
+import type { ListedCheckpoint, ListedCompaction, ListedError, ListedMessage, ListedSession, ListedToolCall } from '../../client/index.ts'
 import { PawlError } from '../../session/errors.ts'
 import type { Erasure } from '../../store/read/lists/erasure.ts'
 import type { ToolCallStatus } from '../../session/call-facts.ts'
@@ -20,6 +20,7 @@ import { archiveText, erasureText, type QueryOptions, queryCommand, queryStore, 
 import { linesOfTable } from '../table.ts'
 import { CALL_COLUMNS } from './lists.ts'
 import { counted } from '../../session/counted.ts'
+import { showTree } from '../show-tree.ts'
 
 /** The overview; `--json` prints it as one object. */
 interface Glance {
@@ -27,6 +28,8 @@ interface Glance {
   /** Null if the session was not erased. */
   erasure: Erasure | null
   latestCheckpoint: ListedCheckpoint | null
+  /** Messages that are delivered later, the earliest first. */
+  scheduled: ListedMessage[]
   compactions: ListedCompaction[]
   /** Calls that have not ended, or whose outcome is unknown. */
   openCalls: ListedToolCall[]
@@ -46,7 +49,7 @@ const UNSTORED: ReadonlySet<string> = new Set(['session_not_found', 'store_unava
 const STORED_NOTHING: ReadonlySet<string> = new Set(['session_not_found', 'schema_behind'])
 const NOT_YET = 'not stored yet: a worker stores its events'
 
-const OPEN: ToolCallStatus[] = ['issued', 'running', 'awaiting_approval', 'awaiting_answer', 'unknown']
+const OPEN: ToolCallStatus[] = ['issued', 'running', 'awaiting_approval', 'awaiting_answer', 'asleep', 'unknown']
 const ERRORS = 5
 /** Time limit for asking the session what it waits for, the only detail that is not in Postgres. */
 const ASKED_MS = 6_000
@@ -59,7 +62,8 @@ export function showCommand(): Command {
   return queryCommand('show', 'show an overview of a session: figures, what its run waits for, open calls, newest errors')
     .argument('<session>', "the session's id")
     .option('--task-queue <name>', 'accepted for consistency with `pawl status`; not needed to find a session')
-    .action(show)
+    .option('--tree', 'show the session and those that answer its agent calls instead, one line each')
+    .action((id: string, options: QueryOptions & { tree?: true }) => (options.tree ? showTree(id, options) : show(id, options)))
 }
 
 async function show(id: string, options: QueryOptions): Promise<void> {
@@ -77,15 +81,16 @@ async function show(id: string, options: QueryOptions): Promise<void> {
 async function glanceAt(queries: StoreQueries, id: string): Promise<Omit<Glance, 'waitsFor'>> {
   const of = queries.session(id)
   const session = await queries.sessions.get(id)
-  const [erasure, latestCheckpoint, compactions, openCalls, errors, output] = await Promise.all([
+  const [erasure, latestCheckpoint, scheduled, compactions, openCalls, errors, output] = await Promise.all([
     queries.erasure(id),
     of.latestCheckpoint(),
+    queries.scheduled(id),
     of.compactions(),
     of.toolCalls({ status: OPEN }),
     queries.errors({ session: id, limit: ERRORS }),
     outputOf(queries, session),
   ])
-  return { session, erasure, latestCheckpoint, compactions, openCalls, errors: errors.items, output }
+  return { session, erasure, latestCheckpoint, scheduled, compactions, openCalls, errors: errors.items, output }
 }
 
 async function waitsOf({ sessionId, status }: ListedSession, options: QueryOptions): Promise<SessionWait[] | null> {
@@ -132,7 +137,7 @@ function line(name: string, value: string, max?: number): string {
 }
 
 function linesOf(
-  { session, erasure, latestCheckpoint, compactions, openCalls, errors, output, waitsFor }: Glance,
+  { session, erasure, latestCheckpoint, scheduled, compactions, openCalls, errors, output, waitsFor }: Glance,
   wide: boolean | undefined,
 ): string[] {
   const { usage } = session
@@ -155,6 +160,7 @@ function linesOf(
       'checkpoint',
       latestCheckpoint && `${latestCheckpoint.version}, ${latestCheckpoint.reasons.join(', ')}, ${timeOf(latestCheckpoint.createdAt)}`,
     ],
+    ['scheduled', scheduledText(scheduled)],
     ['compacted', compactedText(compactions)],
     ['output', output && `of run ${output.run}: ${cutText(JSON.stringify(output.value), OUTPUT_SHOWN)}`, 2 * OUTPUT_SHOWN],
     ['context', session.context === null ? null : JSON.stringify(session.context)],
@@ -167,6 +173,11 @@ function linesOf(
     ...(openCalls.length > 0 ? ['', ...linesOfTable(CALL_COLUMNS, openCalls, { wide })] : []),
     ...(errors.length > 0 ? ['', ...errors.map(errorLine)] : []),
   ]
+}
+
+/** How many messages are delivered later, and the first of them. */
+function scheduledText([first, ...more]: readonly ListedMessage[]): string | null {
+  return first ? `${counted(1 + more.length, 'message')}, the first at ${timeOf(first.scheduledFor)}` : null
 }
 
 /** What was compacted, and how often. */

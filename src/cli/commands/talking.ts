@@ -12,9 +12,12 @@ import type { SessionView } from '../../session/watching/view.ts'
 import { linesOfState } from '../chat/lines.ts'
 import { deploymentOptions } from '../connecting.ts'
 import { blockOfPath } from '../file-blocks.ts'
+import { labelledText } from '../../session/content.ts'
+import { timeOf } from '../queries.ts'
+import { oneLine } from '../terminal.ts'
 import { here } from '../here.ts'
 import { byOption, jsonOf, jsonOption, option, reasonOption, severalOf } from '../options.ts'
-import { type RequestFlags, sessionCommand } from '../session-command.ts'
+import { type ChangeFlags, type RequestFlags, sessionCommand } from '../session-command.ts'
 
 interface SendFlags extends RequestFlags {
   agent?: string
@@ -22,6 +25,8 @@ interface SendFlags extends RequestFlags {
   tag?: string[]
   messageId?: string
   deadline?: Duration
+  at?: string
+  delay?: Duration
   interrupt?: true
   file?: string[]
 }
@@ -40,6 +45,8 @@ const send = sessionCommand<SendFlags, [text: string]>({
       '--deadline <duration>',
       'how long the answer may take, such as 5m; after that, the run that has the message fails (default: no limit)',
     ),
+    option('--at <time>', 'when the message is delivered, such as 2026-12-24T18:00:00+01:00 (default: at once)'),
+    option('--delay <duration>', 'how long from now the message is delivered, such as 2h (default: at once)'),
     option('--interrupt', 'stop the run in progress; the message opens the next one'),
     option<string[]>('--file <path>', 'a file of the message: a PDF, an image or text; repeat it for several', (path, all = []) => [
       ...all,
@@ -47,10 +54,10 @@ const send = sessionCommand<SendFlags, [text: string]>({
     ]),
     jsonOption(),
   ],
-  async run(pawl, session, { agent, context, tag: tags, messageId, deadline, interrupt, file: files = [] }, text) {
+  async run(pawl, session, { agent, context, tag: tags, messageId, deadline, at, delay, interrupt, file: files = [] }, text) {
     const content = files.length === 0 ? text : [{ type: 'text' as const, text }, ...(await Promise.all(files.map(blockOfPath)))]
     const handle = pawl.session(session, defined({ agent, context, tags }) as SessionOptions)
-    const run = await handle.send(content, defined({ messageId, deadline, interrupt }))
+    const run = await handle.send(content, defined({ messageId, deadline, at, delay, interrupt }))
     return {
       json: { event: 'sent', sessionId: session, messageId: run.messageId },
       lines: [`message ${run.messageId} was sent to session ${session}`],
@@ -62,13 +69,13 @@ const send = sessionCommand<SendFlags, [text: string]>({
 const CLOSES_WITHIN_MS = 5_000
 const LOOK_EVERY_MS = 100
 
-const close = sessionCommand({
+const close = sessionCommand<ChangeFlags & { unschedule?: true }>({
   name: 'close',
   summary: 'close a session once its run has ended; the next message opens it again',
-  options: [...deploymentOptions(), byOption(), jsonOption()],
-  async run(pawl, session, { by }) {
+  options: [...deploymentOptions(), byOption(), option('--unschedule', 'take back its scheduled messages first'), jsonOption()],
+  async run(pawl, session, { by, unschedule }) {
     const handle = pawl.session(session)
-    await handle.close({ by })
+    await handle.close({ by, ...defined({ unschedule }) })
     const status = await statusAfter(handle)
     const text =
       status === 'closed'
@@ -114,4 +121,26 @@ async function stateAfterRun(session: SessionHandle, before: SessionView): Promi
   }
 }
 
-export const TALKING = [send, interrupt, close]
+const scheduled = sessionCommand<RequestFlags>({
+  name: 'scheduled',
+  summary: 'list the messages that a session delivers later',
+  options: [...deploymentOptions(), jsonOption()],
+  async run(pawl, session) {
+    const messages = await pawl.session(session).scheduled()
+    const lines = messages.map(({ messageId, dueAt, content }) => `${timeOf(dueAt)}  ${messageId}  ${oneLine(labelledText(content))}`)
+    return { json: { sessionId: session, messages }, lines: lines.length > 0 ? lines : [`session ${session} has no scheduled messages`] }
+  },
+})
+
+const unschedule = sessionCommand<ChangeFlags, [message: string]>({
+  name: 'unschedule',
+  summary: 'take back a message that a session would deliver later',
+  words: [new Argument('<message>', "the message's id")],
+  options: [...deploymentOptions(), byOption(), reasonOption(), jsonOption()],
+  async run(pawl, session, { by, reason }, messageId) {
+    await pawl.session(session).unschedule(messageId, { by, ...defined({ reason }) })
+    return { json: { event: 'unscheduled', sessionId: session, messageId }, lines: [`message ${messageId} is not delivered`] }
+  },
+})
+
+export const TALKING = [send, scheduled, unschedule, interrupt, close]

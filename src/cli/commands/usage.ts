@@ -31,6 +31,7 @@ import { counted } from '../../session/counted.ts'
 interface UsageCommandOptions extends ListingOptions, SessionCommandOptions, SpanCommandOptions {
   by: UsageBy
   at?: number
+  tree?: true
 }
 
 const columnsBy = (by: UsageBy): Column<UsageSum>[] => [
@@ -49,13 +50,20 @@ export function usageCommand(): Command {
   return withSpan(withSession(listingCommand('usage', 'show sums of tokens and US dollars')))
     .addOption(new Option('--by <what>', 'how to group them; turn: the turns of one session').choices([...SUMS]).default('agent'))
     .addOption(atOption('the sums and budgets of a session'))
+    .option('--tree', 'with the sessions that answer agent calls of the one that is named')
     .action(async (session: string | undefined, options: UsageCommandOptions) => {
       const { by } = options
       if (options.at !== undefined && sessionIn(session, options).session === undefined)
         throw new CliError('invalid_usage', 'A checkpoint belongs to one session. Name the session, too.')
       const id = await queryStore(options, async (queries) => {
         const one = await knownSessionIn(queries, session, options)
-        const list = { by, ...pageOf(options), ...(await spanUntil(queries, one.session, options)), ...one }
+        const list = {
+          by,
+          ...pageOf(options),
+          ...(await spanUntil(queries, one.session, options)),
+          ...one,
+          ...defined({ tree: options.tree }),
+        }
         await showList({ ...options, ...one }, 'usage', queries.usage(list), columnsBy(by))
         // Budgets have no past, except at checkpoints.
         if (one.session === undefined || (options.at === undefined && options.until !== undefined)) return undefined

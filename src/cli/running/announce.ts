@@ -150,6 +150,7 @@ function readyLines(stack: ServedStack): string[] {
     line('Temporal', `${stack.temporalAddress}, namespace ${stack.namespace}, task queue ${stack.taskQueue}`),
     ...(stack.temporalUi ? [line('Temporal UI', stack.temporalUi)] : []),
     ...(stack.databaseUrl ? [line('Postgres', stack.databaseUrl)] : []),
+    ...(stack.console ? [line('Console', stack.console)] : []),
   ]
 }
 

@@ -2,6 +2,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { checkOptions, options, text, where } from '../../options/check.ts'
 import { InvalidOptionError } from '../../options/errors.ts'
+import { areRoles, ROLES_RULE } from '../../session/approvers.ts'
 import { isTooDeep, jsonBytes, type JsonObject, isObject } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
 import type { Store, StoredKey, StoredKeys } from '../../store/index.ts'
@@ -24,6 +25,8 @@ export interface ApiKeyOptions {
   name: string
   /** What the key may be used for. Default: `read` and `send`. */
   scopes?: readonly Scope[]
+  /** The roles of the key’s user, for calls that only people with a role may approve or deny. Default: none. */
+  roles?: readonly string[]
   /**
    * The tenant that the key is limited to: 1 to 100 of `[A-Za-z0-9._@-]`, or several such parts joined by `:`. The ids of its sessions
    * begin with the tenant and `:`. Default: none; the key has access to all sessions.
@@ -43,6 +46,8 @@ export interface ApiKey {
   name: string
   /** What the key may be used for. */
   scopes: Scope[]
+  /** The roles of its user. */
+  roles: string[]
   /** The tenant that the key is limited to; null if it has access to all sessions. */
   tenant: string | null
   /** Context members set in every session that the key starts. */
@@ -112,6 +117,7 @@ const OPTIONS = options({
     (scopes) => Array.isArray(scopes) && scopes.length > 0 && scopes.every((scope) => SCOPES.includes(scope as Scope)),
     `a list of one or more of ${SCOPES.join(', ')}`,
   ).optional(),
+  roles: where<string[]>(areRoles, ROLES_RULE).optional(),
   tenant: where<string>(isTenant, TENANT_RULE).optional(),
   context: where<JsonObject>(isForcedContext, `an object of at most ${numberText(MAX_CONTEXT_BYTES)} bytes of JSON`).optional(),
   by: text().optional(),
@@ -124,11 +130,11 @@ export function apiKeysOf(store: Store | undefined): ApiKeys {
   const keys = () => storeOr(store).apiKeys
   return {
     async create(given) {
-      const { name, scopes = ['read', 'send'], tenant = null, context = null, by = null } = checkOptions(OPTIONS, given)
+      const { name, scopes = ['read', 'send'], roles = [], tenant = null, context = null, by = null } = checkOptions(OPTIONS, given)
       const id = randomBytes(6).toString('hex')
       const key = `pawl_${id}_${randomBytes(32).toString('base64url')}`
-      const unique = [...new Set(scopes)]
-      const stored = await keys().put({ id, digest: digestOf(key), name, scopes: unique, tenant, context, createdBy: by })
+      const lists = { scopes: [...new Set(scopes)], roles: [...new Set(roles)] }
+      const stored = await keys().put({ id, digest: digestOf(key), name, ...lists, tenant, context, createdBy: by })
       return { ...withoutDigest(stored), key }
     },
     list: async () => (await keys().list()).map(withoutDigest),

@@ -1,11 +1,12 @@
 // The executions of sessions in Temporal: lists them, reads their starting state and their events, and deletes them.
 import { type Client, isGrpcDeadlineError, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client'
 import { decoded } from '../../connect/decoded.ts'
-import type { HistoryEvent } from '../../connect/histories.ts'
+import { type HistoryEvent, isHistoryGone, newestFirst } from '../../connect/histories.ts'
 import { queryEvents } from '../../connect/session-queries.ts'
 import type { Watermark } from '../../session/events.ts'
-import { type EventsPage, sessionIdOf, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol/protocol.ts'
+import { type EventsPage, isSessionId, sessionIdOf, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol/protocol.ts'
 import { checkStart, type Start } from '../../session/protocol/start.ts'
+import { CHILD_PART, rootIdOf } from '../../session/agents/agent-calls.ts'
 import type { SessionState } from '../../session/state.ts'
 
 /** One execution of a session. */
@@ -98,7 +99,7 @@ export async function beginningOf(client: Client, sessionId: string, executionId
     })
     events = history?.events ?? []
   } catch (error) {
-    if (codeOf(error) === NOT_FOUND) return undefined
+    if (isHistoryGone(error)) return undefined
     throw error
   }
   const started = events[0]?.workflowExecutionStartedEventAttributes
@@ -135,6 +136,50 @@ export async function allExecutions(client: Client, sessionId: string): Promise<
     if (previous && !found.has(previous)) found.set(previous, { ...execution, executionId: previous, open: false })
   }
   return [...found.values()].sort((a, b) => b.startedAt - a.startedAt)
+}
+
+/** The sessions that answer the session's agent calls, at any depth, according to the executions that the server still has. */
+export async function childrenInTemporal(client: Client, sessionId: string): Promise<string[]> {
+  const found = new Set<string>()
+  const query = `WorkflowType = '${WORKFLOW_TYPE}' and WorkflowId STARTS_WITH '${workflowIdOf(`${sessionId}/`)}'`
+  for await (const { workflowId, runId } of client.workflow.list({ query })) {
+    const id = sessionIdOf(workflowId)
+    if (!found.has(id) && (await isBelow(client, sessionId, { sessionId: id, executionId: runId }))) found.add(id)
+  }
+  return [...found]
+}
+
+/**
+ * The sessions that an execution of the session has asked to answer its calls, according to its history: those that have just begun are in no
+ * list yet.
+ */
+export async function childrenAskedBy(client: Client, { sessionId, executionId }: Execution): Promise<string[]> {
+  const { namespace, loadedDataConverter } = client.options
+  const asked = new Set<string>()
+  const isChild = (id: unknown): id is string =>
+    isSessionId(id) && id.startsWith(`${sessionId}/`) && id.length === sessionId.length + CHILD_PART
+  try {
+    const place = { namespace, workflowId: workflowIdOf(sessionId), executionId }
+    for await (const { activityTaskScheduledEventAttributes: scheduled } of newestFirst(client.workflowService, place)) {
+      if (scheduled?.activityType?.name !== 'askChildren') continue
+      const { asks = [] } = (await decoded(loadedDataConverter, scheduled.input?.payloads?.[0])) as { asks?: { child?: unknown }[] }
+      for (const { child } of asks) if (isChild(child)) asked.add(child)
+    }
+  } catch (error) {
+    if (!isHistoryGone(error)) throw error
+  }
+  return [...asked]
+}
+
+/** Whether the session answers calls of the other one, directly or further down: a session of another tree may have an id that begins alike. */
+async function isBelow(
+  client: Client,
+  ancestor: string,
+  { sessionId, executionId }: Pick<Execution, 'sessionId' | 'executionId'>,
+): Promise<boolean> {
+  const { start, snapshot } = (await beginningOf(client, sessionId, executionId)) ?? {}
+  const root = rootIdOf(sessionId, start?.caller ?? snapshot?.state.caller)
+  return root !== undefined && root.length <= ancestor.length
 }
 
 /** Requests the server to delete an execution and its history, which it does soon after. A running execution is terminated. */

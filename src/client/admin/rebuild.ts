@@ -1,12 +1,11 @@
 // Restores the store's rows from the histories that Temporal still has: session by session, each from its oldest execution on.
 import type { Client } from '@temporalio/client'
 import { blobOf } from '../../session/blobs.ts'
-import type { BlobRef } from '../../session/call-facts.ts'
-import type { SessionEvent, Watermark } from '../../session/events.ts'
+import type { LogEntry, SessionEvent, Watermark } from '../../session/events.ts'
 import { entriesOf } from '../../session/protocol/pages.ts'
 import type { EventsPage, ForkStart } from '../../session/protocol/protocol.ts'
 import { failsAllSessions, isErased } from '../../store/errors.ts'
-import { type AdoptedState, type Store, StoreError, type StoredHead } from '../../store/index.ts'
+import { type AdoptedState, type MissingValue, type Store, StoreError, type StoredHead } from '../../store/index.ts'
 import { beginningOf, type Execution, holds, NoWorker, eventsHeldBy } from './executions.ts'
 
 /** A range of events that could not be restored, both ends included. */
@@ -33,7 +32,7 @@ export interface RebuiltSession {
   /** Events that neither the store nor Temporal still has. */
   missing: MissingEvents[]
   /** Large values that only the store had. Their events are restored, each with the beginning of its value. */
-  missingValues: (Omit<BlobRef, 'preview'> & { seq: number })[]
+  missingValues: MissingValue[]
   /** Why it failed. */
   error?: { code: string; message: string }
 }
@@ -54,12 +53,6 @@ interface Link {
   execution: Execution
   base: Watermark
   upTo?: Watermark
-}
-
-/** A large value, and the event that refers to it. */
-interface LargeValue {
-  seq: number
-  blob: BlobRef
 }
 
 /** The session cannot be restored any further. */
@@ -112,11 +105,11 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     const stored = head?.seq ?? 0
     const links = await linksAbove(stored, executions)
     const [oldest] = links
-    const values: LargeValue[] = []
-    if (oldest && oldest.base.seq > stored) head = await beginInTheMiddle(done, oldest, head, values)
-    for (const link of links) head = await restoreLink(done, link, head, values)
+    if (oldest && oldest.base.seq > stored) head = await beginInTheMiddle(done, oldest, head)
+    for (const link of links) head = await restoreLink(done, link, head)
     done.upTo = head?.seq ?? 0
-    done.missingValues = await missingOf(sessionId, values)
+    // Also of events that an earlier rebuild has restored.
+    done.missingValues = await store.upkeep.missingValues(sessionId)
   }
 
   /** The links that hold the events after `stored`, oldest first. Leaves out executions whose past differs from the newest one's. */
@@ -133,12 +126,7 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     return links
   }
 
-  async function restoreLink(
-    done: RebuiltSession,
-    { execution, base, upTo }: Link,
-    from: StoredHead | null,
-    values: LargeValue[],
-  ): Promise<StoredHead | null> {
+  async function restoreLink(done: RebuiltSession, { execution, base, upTo }: Link, from: StoredHead | null): Promise<StoredHead | null> {
     let head = from
     for (let after = Math.max(base.seq, head?.seq ?? 0); ; ) {
       const page = await ask(execution, { after })
@@ -149,25 +137,19 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
       const before = head?.seq ?? 0
       head = await store.flush(done.sessionId, page.epoch, entries, { executionId: execution.executionId })
       done.events += Math.min(last.seq, head.seq) - Math.min(last.seq, before)
-      values.push(...valuesIn(page.events))
       after = Math.max(last.seq, head.seq)
       if (!page.more || (upTo && after >= upTo.seq)) return head
     }
   }
 
   /** Temporal does not have the events before the oldest link: they are another session's past, or they are lost. */
-  async function beginInTheMiddle(
-    done: RebuiltSession,
-    { execution, base }: Link,
-    stored: StoredHead | null,
-    values: LargeValue[],
-  ): Promise<StoredHead | null> {
+  async function beginInTheMiddle(done: RebuiltSession, { execution, base }: Link, stored: StoredHead | null): Promise<StoredHead | null> {
     const { sessionId } = done
     const page = await ask(execution, { after: base.seq, maxBytes: 1 })
     const beginning = await beginningOf(client, sessionId, execution.executionId)
     if (!page || !beginning) throw new Unrestorable('history_gone', 'Its executions were deleted during the rebuild. Run it again.')
     const { fork } = beginning.start
-    if (fork && (await canCopy(fork))) return copyPast(done, stored ?? { epoch: page.epoch, seq: 0, digest: '' }, fork, values)
+    if (fork && (await canCopy(fork))) return copyPast(done, stored ?? { epoch: page.epoch, seq: 0, digest: '' }, fork)
     if (stored) {
       done.upTo = stored.seq
       done.missing.push({ fromSeq: stored.seq + 1, toSeq: base.seq })
@@ -194,41 +176,34 @@ export function rebuilder(client: Client, store: Store, executionsOf: (sessionId
     return first?.seq === 1 && last?.seq === seq && last.digest === digest
   }
 
-  async function copyPast(done: RebuiltSession, stored: StoredHead, { from, seq }: ForkStart, values: LargeValue[]): Promise<StoredHead> {
+  async function copyPast(done: RebuiltSession, stored: StoredHead, { from, seq }: ForkStart): Promise<StoredHead> {
     const { sessionId } = done
     const gone = (): Unrestorable =>
       new Unrestorable('history_gone', `The events of "${from}" were deleted in the meantime. Rebuild again.`)
-    let head = stored
-    while (head.seq < seq) {
-      const entries = (await store.entries(from, { after: head.seq })).filter((entry) => entry.seq <= seq)
-      if (entries.length === 0) throw gone()
-      head = await store.flush(sessionId, head.epoch, entries, { inherited: from }).catch(async (error: unknown) => {
+    const write = (entries: readonly LogEntry[], epoch: string): Promise<StoredHead> =>
+      store.flush(sessionId, epoch, entries, { inherited: from }).catch(async (error: unknown) => {
         // Either the fork itself was erased, or the session that it was made from.
         throw isErased(error) && !(await store.lists.erasure(sessionId)) ? gone() : error
       })
-      done.events += entries.length
-      done.upTo = head.seq
-      const inherited = valuesIn(entries.map(({ json }) => JSON.parse(json) as SessionEvent))
+    let head = stored
+    while (head.seq < seq) {
+      const page = (await store.entries(from, { after: head.seq })).filter((entry) => entry.seq <= seq)
+      // An erasure of the other session names only sessions that have a row. The first event has no large value.
+      const entries = head.seq === 0 ? page.slice(0, 1) : page
+      if (entries.length === 0) throw gone()
+      const inherited = entries.flatMap(({ json }) => blobOf(JSON.parse(json) as SessionEvent) ?? [])
+      // Before the events: a rebuild that is killed in between continues after the stored events.
       await store.blobs.copy(
         from,
         sessionId,
-        inherited.map(({ blob }) => blob.sha256),
+        inherited.map(({ sha256 }) => sha256),
         head.epoch,
       )
-      values.push(...inherited)
+      head = await write(entries, head.epoch)
+      done.events += entries.length
+      done.upTo = head.seq
     }
     return head
-  }
-
-  async function missingOf(sessionId: string, values: LargeValue[]): Promise<RebuiltSession['missingValues']> {
-    if (values.length === 0) return []
-    const gone = new Set(
-      await store.upkeep.missingBlobs(
-        sessionId,
-        values.map(({ blob }) => blob.sha256),
-      ),
-    )
-    return values.flatMap(({ seq, blob: { sha256, bytes } }) => (gone.has(sha256) ? [{ seq, sha256, bytes }] : []))
   }
 
   /** A task queue without a worker is queried only `SILENCES` times, not once for each of its sessions. */
@@ -255,13 +230,6 @@ function adoptable({ epoch, events: [first] }: EventsPage, snapshot: Omit<Adopte
   if (!snapshot) return undefined
   // A resumed session begins a new chain on top of what the previous chain had written.
   return { epoch: first?.type === 'session_resumed' ? first.fromEpoch : epoch, ...snapshot }
-}
-
-function valuesIn(events: readonly SessionEvent[]): LargeValue[] {
-  return events.flatMap((event) => {
-    const blob = blobOf(event)
-    return blob ? [{ seq: event.seq, blob }] : []
-  })
 }
 
 function noWorker(taskQueue: string): Unrestorable {

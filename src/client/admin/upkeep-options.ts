@@ -105,6 +105,8 @@ export interface EraseReport {
   forks: string[]
   /** The session that it was forked from, which still has the part before the fork; null if the session is not a fork. */
   parent: string | null
+  /** Sessions that answered its agent calls, at any depth. They were erased, too, whether they were open or not. */
+  children: string[]
   /** Copies that pawl cannot reach, in words: backups, logs, exported traces. Delete them where they are kept, or let them expire. */
   leftovers: readonly string[]
 }

@@ -76,7 +76,13 @@ async function rebuild(
   const known = session === undefined ? bySession(await listExecutions(client, { taskQueue })) : await alone(client, session)
   const { restore } = rebuilder(client, store, async (id) => known.get(id) ?? allExecutions(client, id))
   const report: RebuildReport = { sessions: 0, complete: 0, restored: 0, partial: 0, failed: 0, events: 0, incomplete: [], stopped: false }
-  await concurrently(known.keys(), AT_ONCE, async (id) => {
+  const note = async (): Promise<void> => {
+    if (report.events === 0) return
+    const { incomplete, ...sums } = report
+    const details = { ...(session === undefined ? { taskQueue } : { session }), ...sums, incomplete: incomplete.slice(0, NAMED) }
+    await store.upkeep.noteRebuild(by, details)
+  }
+  const restored = concurrently(known.keys(), AT_ONCE, async (id) => {
     if (signal?.aborted) {
       report.stopped = true
       return
@@ -86,10 +92,14 @@ async function rebuild(
     count(report, done)
     onSession?.(done)
   })
+  await restored.catch(async (error: unknown) => {
+    // What was restored stays, so it is recorded.
+    report.stopped = true
+    await note().catch(() => undefined)
+    throw error
+  })
   if (session !== undefined && report.sessions === 0 && !report.stopped) throw new SessionNotFoundError(session)
-  const { incomplete, ...sums } = report
-  const details = { ...(session === undefined ? { taskQueue } : { session }), ...sums, incomplete: incomplete.slice(0, NAMED) }
-  if (report.events > 0) await store.upkeep.noteRebuild(by, details)
+  await note()
   return report
 }
 

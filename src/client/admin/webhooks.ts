@@ -8,6 +8,8 @@ import { NOTIFICATION_TYPES, type NotificationType } from '../../session/notific
 import { numberText } from '../../session/number-text.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 import type { Store, StoredDelivery, StoredWebhook } from '../../store/index.ts'
+import { canonicalJson } from '../../session/canonical.ts'
+import { RequestRefusedError } from '../errors.ts'
 import { consumerOf } from '../../store/webhooks.ts'
 import { storeOr } from '../no-store.ts'
 import type { QueriesOptions } from '../queries/queries-options.ts'
@@ -104,7 +106,7 @@ export interface WebhookDelivery {
 export interface WebhookDeliveriesOptions {
   /** Only those of this webhook. Default: all. */
   webhook?: string
-  /** Only those of sessions whose ids begin with this. Default: all. */
+  /** Only those of webhooks for sessions whose ids begin with this. Default: all. */
   idPrefix?: string
   /** Only those that were given up, or only those that wait. Default: both. */
   givenUp?: boolean
@@ -114,10 +116,13 @@ export interface WebhookDeliveriesOptions {
 
 /** The webhooks of a deployment, in its side store. Every method rejects with `StoreError` (`no_store`, `store_unavailable`, …). */
 export interface Webhooks {
-  /** Creates a webhook. It is notified of what happens from then on. @throws InvalidOptionError `invalid_option`. */
+  /**
+   * Creates a webhook. It is notified of what happens from then on.
+   * @throws InvalidOptionError `invalid_option`; RequestRefusedError `request_id_reused`: another webhook has its `id`.
+   */
   create(options: WebhookOptions): Promise<NewWebhook>
-  /** All webhooks, oldest first. */
-  list(): Promise<Webhook[]>
+  /** All webhooks, or those for sessions whose ids begin with `idPrefix`, oldest first. @throws InvalidOptionError `invalid_option`. */
+  list(options?: { idPrefix?: string }): Promise<Webhook[]>
   /** Stops sending; what happens meanwhile waits. @throws InvalidOptionError `invalid_option`. */
   pause(id: string, options?: { by?: string }): Promise<Webhook>
   /** Sends again, beginning with what waits. @throws InvalidOptionError `invalid_option`. */
@@ -150,6 +155,7 @@ const OPTIONS = options({
   id: where<string>((id) => typeof id === 'string' && /^[A-Za-z0-9_-]{1,50}$/.test(id), '1 to 50 of [A-Za-z0-9_-]').optional(),
 })
 const WEBHOOK_ID = options({ id: text('the id of a webhook') })
+const LISTING = options({ idPrefix: text('the beginning of session ids').optional() })
 const PAUSING = options({ by: where<string>((by) => typeof by === 'string', 'text that says who pauses the webhook').optional() })
 const REDELIVERING = options({ session: text("a session's id").optional() })
 const DELIVERIES = options({
@@ -177,10 +183,15 @@ export function webhooksOf(store: Store | undefined): Webhooks {
       } = checkOptions(OPTIONS, given)
       // The place in the feed comes first: a webhook without one would begin wherever a worker finds it.
       await storeOr(store).leaseFeed({ name: consumerOf(id), holder: 'created' }, 0)
-      const stored = await webhooks().put({ id, url, secret, types: [...new Set(types)], agent, idPrefix, withContent, createdBy: by })
+      const wanted = { url, types: [...new Set(types)], agent, idPrefix, withContent }
+      const stored = await webhooks().put({ id, ...wanted, secret, createdBy: by })
+      requireSame(stored, { ...wanted, secret: given.secret })
       return { ...webhookOf(stored), secret: stored.secret }
     },
-    list: async () => (await webhooks().list()).map(webhookOf),
+    async list(given = {}) {
+      const { idPrefix } = checkOptions(LISTING, given)
+      return (await webhooks().list(idPrefix)).map(webhookOf)
+    },
     async pause(given, more = {}) {
       const id = idOf(given)
       const { by } = checkOptions(PAUSING, more)
@@ -221,8 +232,22 @@ function none(id: string): never {
   throw new InvalidOptionError(`No webhook has the id ${JSON.stringify(id)}. List the webhooks with \`${SUGGESTIONS.listWebhooks()}\`.`)
 }
 
+type WantedWebhook = Pick<StoredWebhook, 'url' | 'types' | 'agent' | 'idPrefix' | 'withContent'>
+
+/** Refuses a request whose id belongs to another webhook. @throws RequestRefusedError `request_id_reused`. */
+function requireSame(stored: StoredWebhook, { secret = stored.secret, ...wanted }: WantedWebhook & { secret: string | undefined }): void {
+  const textOf = ({ url, types, agent, idPrefix, withContent }: WantedWebhook): string =>
+    canonicalJson({ url, types: types.toSorted(), agent, idPrefix, withContent })
+  if (secret === stored.secret && textOf(wanted) === textOf(stored)) return
+  throw new RequestRefusedError(
+    'request_id_reused',
+    `The id ${JSON.stringify(stored.id)} belongs to another webhook, so this one was not created. Create it with an id of its own.`,
+  )
+}
+
 function isTarget(url: unknown): boolean {
-  if (typeof url !== 'string' || url.length > MAX_URL || !URL.canParse(url)) return false
+  // A URL may be read although it has control characters, which no row can hold.
+  if (typeof url !== 'string' || url.length > MAX_URL || !URL.canParse(url) || /[\0-\x20\x7f]/.test(url)) return false
   const { protocol, username, password } = new URL(url)
   return ['http:', 'https:'].includes(protocol) && username === '' && password === ''
 }

@@ -17,6 +17,7 @@ import { readReport } from '../session/status.ts'
 import { isQuiet, pollingAt } from './judgements.ts'
 import { endedAmong, heldUpAmong, type OpenSession, openSessions } from './open-sessions.ts'
 import { findDeployment, type DeploymentPlace } from './place.ts'
+import { type ShutGate, shutGatesIn } from './shut-gates.ts'
 import { queueFacts } from './temporal-facts.ts'
 
 /** Which sessions need a person or are stuck, as far as pawl can tell. */
@@ -57,14 +58,6 @@ export interface UnopenedSession {
   since: Date
   /** What it waits for, such as `a worker on task queue "pawl"`. */
   waitsFor: string
-}
-
-/** An account whose calls wait, because its provider has refused one and asked to wait. */
-export interface ShutGate {
-  /** The account, as `pawl gates` lists it. */
-  account: string
-  /** When the gate opens, unless the provider accepts a call sooner. */
-  until: Date
 }
 
 /** How many of the newest open sessions are compared with the side store, and how many of them pawl asks Temporal about. */
@@ -157,12 +150,11 @@ async function seenInStore(
     const { quiet, notAsked } = 'error' in seen ? NOBODY_ASKED : await waitsAmong(store, seen.client, first)
     const later = quiet.flatMap(({ sessionId, wait }) => (isDueLater(wait) ? [sessionId] : []))
     const overview = later.length === 0 ? first : await store.lists.overview({ ...about, later })
-    const gates = (await store.shutGates()).filter(({ forMs }) => forMs > 0)
     return {
       overview,
       unopened: await unopenedIn(store, filter, seen, taskQueue),
       heldUp: Object.fromEntries(quiet.map(({ sessionId, wait }) => [sessionId, waitText(wait)])),
-      gates: gates.map(({ key: account, forMs }) => ({ account, until: new Date(Date.now() + forMs) })),
+      gates: await shutGatesIn(store),
       notSeen: [...notSeen, ...notAsked],
     }
   } catch (error) {

@@ -25,11 +25,16 @@ const ORDER = [
   'workflows',
   'storage',
   'feed',
+  'webhooks',
+  'budgets',
+  'rules',
+  'schedules',
 ]
 
 /**
  * Examines a deployment: Temporal, Postgres, the schema, the clocks, the workers that poll the task queues, their backlog, which agents are
- * served, which models and tools fail, which providers limit the rate, and which sessions are stuck. A server that does not answer is a
+ * served, which models and tools fail, which providers limit the rate, which sessions are stuck, which webhooks do not
+ * deliver, which shared budgets are exhausted, which standing approvals are void, and which schedules do not send. A server that does not answer is a
  * finding, not an error; checks that depend on it are skipped.
  * @throws InvalidOptionError `invalid_option`.
  */

@@ -15,8 +15,10 @@ import {
   judgeSessions,
   judgeSteps,
   judgeStorage,
+  judgeWebhooks,
 } from './judgements.ts'
 import { fail, type HealthCheck } from './report.ts'
+import { judgeBudgets, judgeRules } from './shared-judgements.ts'
 import { SUGGESTIONS } from '../../session/suggestions.ts'
 
 /** The findings about the store. */
@@ -58,17 +60,21 @@ async function examine(health: StoreHealth, schemaName: string, namespace: strin
   const schema = judgeSchema(await health.schema(), schemaName, namespace)
   const checks = [judgePostgres(server), schema]
   if (schema.level === 'fail') return { checks, clock: server.clock, unfinished: [] }
-  const [needs, storage, agents, failing, unverified, gates, unfinished] = await Promise.all([
+  const [needs, storage, agents, failing, unverified, gates, webhooks, budgets, rules, unfinished] = await Promise.all([
     health.needs(),
     health.storage(),
     health.agents(),
     health.failing(),
     health.unverified(),
     health.gates(),
+    health.webhooks(),
+    health.budgets(),
+    health.rules(),
     health.unfinished(),
   ])
   const now = Date.now()
-  checks.push(judgeSessions(needs), judgeStorage(storage), judgeFeed(storage.heldUp), judgeAgents(agents, now))
+  checks.push(judgeSessions(needs), judgeStorage(storage), judgeFeed(storage.heldUp), judgeWebhooks(webhooks), judgeAgents(agents, now))
   checks.push(judgeSteps('models', failing, now), judgeGates(gates), judgeSteps('tools', failing, now), judgeEffects(unverified))
+  checks.push(judgeBudgets(budgets), judgeRules(rules.changed, rules.holding))
   return { checks, clock: server.clock, unfinished }
 }

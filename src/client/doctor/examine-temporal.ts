@@ -7,7 +7,9 @@ import type { ConnectOptions } from '../connect-options.ts'
 import { temporalClient } from '../connecting.ts'
 import { type ClockReading, judgeBacklog, judgeTemporal, judgeWorkers, judgeWorkflows } from './judgements.ts'
 import { endedAmong, heldUpAmong, openSessions } from './open-sessions.ts'
+import { unsentOccurrences } from './occurrences.ts'
 import { fail, type HealthCheck } from './report.ts'
+import { judgeSchedules } from './shared-judgements.ts'
 import { queueFacts, temporalClock, temporalFacts } from './temporal-facts.ts'
 
 /** The findings about Temporal. */
@@ -42,8 +44,12 @@ export async function examineTemporal(
       temporalClock(client).catch(() => undefined),
     ])
     const now = Date.now() + (clock ? clock.theirs - clock.ours : 0)
-    const workflows = await examineWorkflows(client, taskQueue, await unfinished)
+    const [workflows, occurrences] = await Promise.all([
+      unfinished.then((ids) => examineWorkflows(client, taskQueue, ids)),
+      unsentOccurrences(client, taskQueue, now),
+    ])
     const checks = [judgeTemporal(facts, addressOf(client)), judgeWorkers(queues, now), judgeBacklog(queues, now), workflows]
+    checks.push(judgeSchedules(occurrences, now))
     return { checks, ...(clock && { clock }) }
   } catch (error) {
     const code = error instanceof PawlError ? `${error.code}: ` : ''

@@ -1,6 +1,14 @@
 // Turns the doctor's measurements into findings. Pure, so that every finding can be tested.
 import { durationText } from '../../session/duration.ts'
-import type { AgentActivity, FailingStep, SchemaFacts, ServerFacts, StorageFacts, UnverifiedCalls } from '../../store/maintenance/health.ts'
+import type {
+  AgentActivity,
+  FailingStep,
+  SchemaFacts,
+  ServerFacts,
+  StorageFacts,
+  UnverifiedCalls,
+  WebhookFacts,
+} from '../../store/maintenance/health.ts'
 import type { FeedHoldUp } from '../../store/postgres/commit-order.ts'
 import { whyHeldUp } from '../../store/read/held-up.ts'
 import type { StatusOverview } from '../../store/sums.ts'
@@ -41,6 +49,8 @@ const RETENTION_MS = 7 * 24 * 60 * 60_000
 const MANY_FAILURES = 3
 /** Providers often ask for a few seconds. */
 const LONG_GATE_MS = 60_000
+/** A sender is renewed or replaced within seconds, and a target may be restarted. */
+const UNSENT_MS = { unattended: 60_000, waiting: 5 * 60_000 }
 /** How many names one line lists. */
 const NAMED = 5
 
@@ -144,7 +154,7 @@ function lastPollText({ at }: Poller, now: number): string {
 /** The workers that poll the task queues. `now`: the server's time. */
 export function judgeWorkers(queues: readonly QueueFacts[], now: number): HealthCheck {
   const alive = pollingAt(queues, now)
-  const pollers = unique(alive.flatMap((queue) => queue.pollers))
+  const pollers = newestPolls(alive.flatMap((queue) => queue.pollers))
   const [workflows] = alive
   const builds = [...new Set((workflows?.pollers ?? []).map(({ build }) => build))].sort()
   const strangers = pollers.filter(({ identity }) => !identity.startsWith('pawl:')).map(({ identity }) => identity)
@@ -155,7 +165,9 @@ export function judgeWorkers(queues: readonly QueueFacts[], now: number): Health
   }
   const unpolled = alive.filter((queue) => queue.pollers.length === 0).map(({ name, type }) => `"${name}" (${type} tasks)`)
   if (unpolled.length > 0) {
-    const gone = unique(queues.flatMap((queue) => queue.pollers)).map(({ identity, at }) => `${identity} ${durationText(now - at)} ago`)
+    const gone = newestPolls(queues.flatMap((queue) => queue.pollers)).map(
+      ({ identity, at }) => `${identity} ${durationText(now - at)} ago`,
+    )
     return fail('workers', {
       measured: `no worker polls ${unpolled.join(', ')}${gone.length === 0 ? '' : `; the last to poll: ${named(gone)}`}`,
       advice: `Start one (\`${SUGGESTIONS.startWorker()}\`), or check the task queue's name. Messages are kept in the meantime.`,
@@ -354,7 +366,51 @@ export function judgeFeed(heldUp: FeedHoldUp | null): HealthCheck {
   return warn('feed', { measured: whyHeldUp(heldUp), advice, details })
 }
 
-function unique(pollers: readonly Poller[]): Poller[] {
+/** Webhooks whose targets do not get what happens: paused ones, failing ones, and those to which no worker sends. */
+export function judgeWebhooks(webhooks: readonly WebhookFacts[]): HealthCheck {
+  const details = webhooks.map((webhook) => ({ ...webhook }))
+  const troubles = webhooks.flatMap((webhook) => {
+    const [trouble] = troublesOf(webhook)
+    return trouble ? [{ ...webhook, ...trouble }] : []
+  })
+  const [first] = troubles
+  if (!first) {
+    const waiting = webhooks.reduce((sum, one) => sum + one.waiting, 0)
+    const measured = webhooks.length === 0 ? 'none' : `${webhooks.length}; ${counted(waiting, 'notification')} on the way`
+    return ok('webhooks', { measured, details })
+  }
+  const measured = named(troubles.map(({ id, host, what }) => `${id} (${host}) ${what}`))
+  return warn('webhooks', { measured, advice: first.advice, details })
+}
+
+/** What is wrong with a webhook, most serious first, and what to do. */
+function troublesOf(webhook: WebhookFacts): { what: string; advice: string }[] {
+  const { id, paused, pausedBy, lastError, waiting, waitingMs, givenUp, unattendedMs } = webhook
+  const waits = waiting === 0 ? '' : `, ${counted(waiting, 'notification')} for up to ${durationText(waitingMs)}`
+  const why = lastError === null ? '' : `: ${lastError}`
+  if (paused) {
+    const what = `is paused${pausedBy === null ? '' : ` by ${pausedBy}`}${waits}${why}`
+    return [{ what, advice: `What happens meanwhile is kept, and sent once you resume it: \`${SUGGESTIONS.resumeWebhook(id)}\`.` }]
+  }
+  const troubles: { what: string; advice: string }[] = []
+  if (unattendedMs > UNSENT_MS.unattended) {
+    const advice =
+      'Start a worker, or check why the running ones do not send: PAWL_WEBHOOKS=off turns it off, and their logs name other causes.'
+    troubles.push({ what: `has had no worker that sends for ${durationText(unattendedMs)}${waits}`, advice })
+  }
+  if (waiting > 0 && waitingMs > UNSENT_MS.waiting) {
+    const advice = `Check its target. pawl repeats requests for three days. \`${SUGGESTIONS.listWebhooks()}\` shows the state of each webhook.`
+    troubles.push({ what: `waits${waits}${why}`, advice })
+  }
+  if (givenUp > 0) {
+    const advice = `Once its target accepts requests again: \`${SUGGESTIONS.redeliver(id)}\`.`
+    troubles.push({ what: `has given up ${counted(givenUp, 'notification')}${why}`, advice })
+  }
+  return troubles
+}
+
+/** The newest poll of each process. */
+export function newestPolls(pollers: readonly Poller[]): Poller[] {
   const newest = new Map<string, Poller>()
   for (const poller of pollers) {
     const known = newest.get(poller.identity)
@@ -363,6 +419,7 @@ function unique(pollers: readonly Poller[]): Poller[] {
   return [...newest.values()]
 }
 
-function named(names: readonly string[]): string {
+/** The first names of a list. */
+export function named(names: readonly string[]): string {
   return names.length > NAMED ? `${names.slice(0, NAMED).join(', ')} and ${names.length - NAMED} more` : names.join(', ')
 }

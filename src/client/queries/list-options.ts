@@ -51,8 +51,18 @@ export interface SessionListOptions extends SpanOptions, PageOptions {
   tag?: string
   /** Sessions that have all of these tags: at least one, each of at least one character. Default: any. */
   tags?: string[]
+  /** Also sessions that answer agent calls of other sessions. Default false: they are left out. */
+  children?: boolean
+  /** Only this session and those that answer its agent calls, directly or further down. Default: any. */
+  tree?: string
   /** Limits the result to sessions whose id begins with this, such as those of one tenant. Default: any. */
   idPrefix?: string
+}
+
+/** Whether to include the sessions that answer a session's agent calls. */
+export interface TreeOptions {
+  /** The session and those that answer its agent calls, directly or further down. Default false: only the session. */
+  tree?: boolean
 }
 
 /** Options of a list that belongs to one session. */
@@ -129,6 +139,12 @@ export interface PendingListOptions extends PageOptions {
   tags?: string[]
   /** The id of one session. Default: all sessions. */
   session?: string
+  /** With `session`: also the calls of the sessions that answer its agent calls, directly or further down. Default false. */
+  tree?: boolean
+  /** Calls that a person with this role must approve. Default: any. */
+  role?: string
+  /** Calls that wait for an approval and have this `group`. Default: any. */
+  group?: string
   /** Limits the result to sessions whose id begins with this, such as those of one tenant. Default: any. */
   idPrefix?: string
 }
@@ -139,6 +155,8 @@ export interface UsageOptions extends SpanOptions, PageOptions {
   by: UsageBy
   /** The id of one session. Default: all sessions. */
   session?: string
+  /** With `session`: also the usage of the sessions that answer its agent calls, directly or further down. Default false. */
+  tree?: boolean
   /** Limits the result to sessions whose id begins with this, such as those of one tenant. Default: any. */
   idPrefix?: string
 }
@@ -165,6 +183,7 @@ export const CALL_STATUSES = [
   'running',
   'awaiting_approval',
   'awaiting_answer',
+  'asleep',
   'completed',
   'failed',
   'denied',
@@ -199,13 +218,16 @@ export const TAGS = {
   ).optional(),
 }
 export const SPAN = { since: moment.optional(), until: moment.optional() }
-const PAGE = { limit: integer(1, MAX_LIMIT).optional(), cursor: someText.optional() }
+/** The check of `PageOptions`. */
+export const PAGE = { limit: integer(1, MAX_LIMIT).optional(), cursor: someText.optional() }
 
 const SESSIONS = options({
   idPrefix: someText.optional(),
   status: someOf(STATUSES).optional(),
   paused: flag().optional(),
   agent: someText.optional(),
+  children: flag().optional(),
+  tree: someText.optional(),
   ...TAGS,
   ...SPAN,
   ...PAGE,
@@ -235,9 +257,21 @@ const PENDING = options({
   agent: someText.optional(),
   ...TAGS,
   session: someText.optional(),
+  tree: flag().optional(),
+  role: someText.optional(),
+  group: someText.optional(),
   ...PAGE,
 })
-const USAGE = options({ idPrefix: someText.optional(), by: oneOf(...SUMS), session: someText.optional(), ...SPAN, ...PAGE })
+const USAGE = options({
+  idPrefix: someText.optional(),
+  by: oneOf(...SUMS),
+  session: someText.optional(),
+  tree: flag().optional(),
+  ...SPAN,
+  ...PAGE,
+})
+const SESSION_PENDING = options({ tree: flag().optional() })
+const SESSION_USAGE = options({ tree: flag().optional(), by: oneOf('agent', 'day', 'model', 'session').optional() })
 const FEED = options({
   idPrefix: someText.optional(),
   types: someOf(EVENT_TYPES).optional(),
@@ -249,8 +283,8 @@ const FEED = options({
 
 /** The filter of a list of sessions. @throws InvalidOptionError `invalid_option`; so do the functions below. */
 export function sessionFilter(given: unknown = {}): SessionFilter {
-  const { since, until, status, paused, agent, tag, tags, idPrefix } = checkOptions(SESSIONS, given)
-  return defined({ idPrefix, since, until, status, paused, agent, tags: tagsOf(tag, tags) })
+  const { since, until, status, paused, agent, tag, tags, children, tree, idPrefix } = checkOptions(SESSIONS, given)
+  return defined({ idPrefix, since, until, status, paused, agent, children, tree, tags: tagsOf(tag, tags) })
 }
 
 /** The session that a list belongs to. */
@@ -283,17 +317,35 @@ export function sessionToolCallFilter(given: unknown = {}): SessionToolCallFilte
 }
 
 export function pendingFilter(given: unknown = {}): PendingFilter {
-  const { kind, agent, tag, tags, session, idPrefix } = checkOptions(PENDING, given)
-  return defined({ idPrefix, kind: kind && [...new Set(kind)].sort(), agent, tags: tagsOf(tag, tags), session })
+  const { kind, agent, tag, tags, session, tree, role, group, idPrefix } = checkOptions(PENDING, given)
+  requireRoot(session, tree)
+  return defined({ idPrefix, kind: kind && [...new Set(kind)].sort(), agent, tags: tagsOf(tag, tags), session, tree, role, group })
+}
+
+function requireRoot(session: string | undefined, tree: boolean | undefined): void {
+  if (tree && session === undefined) throw new InvalidOptionError('`tree: true` needs the session at its root. Name it with `session`.')
+}
+
+/** Whether the calls of the whole tree are listed. */
+export function sessionPendingOptions(given: unknown = {}): TreeOptions {
+  return defined(checkOptions(SESSION_PENDING, given))
+}
+
+/** How a session's usage is grouped. */
+export function sessionUsageOptions(given: unknown = {}): TreeOptions & { by: UsageBy } {
+  const { by = 'session', tree } = checkOptions(SESSION_USAGE, given)
+  return { by, ...defined({ tree }) }
 }
 
 /** The filter and the grouping of usage. */
 export function usageFilter(given: unknown = {}): UsageFilter {
-  const { by, since, until, session, idPrefix } = checkOptions(USAGE, given)
+  const { by, since, until, session, tree, idPrefix } = checkOptions(USAGE, given)
+  requireRoot(session, tree)
   if (by === 'turn' && session === undefined) {
     throw new InvalidOptionError("`by: 'turn'` sums up the turns of one session. Name it with `session`.")
   }
-  return { by, ...defined({ idPrefix, since, until, session }) }
+  if (by === 'turn' && tree) throw new InvalidOptionError("`by: 'turn'` sums up the turns of one session, so it excludes `tree`.")
+  return { by, ...defined({ idPrefix, since, until, session, tree }) }
 }
 
 export function feedOptions(given: unknown = {}): FeedOptions {

@@ -20,6 +20,7 @@ import {
   type Rows,
   type StatusOverview,
   type Store,
+  type UsageBy,
   type UsageSum,
 } from '../../store/index.ts'
 import { SessionNotFoundError } from '../errors.ts'
@@ -47,11 +48,14 @@ import {
   sessionFilter,
   type SessionListOptions,
   sessionOption,
+  sessionPendingOptions,
   type SessionRowsOptions,
   sessionToolCallFilter,
   type SessionToolCallOptions,
+  sessionUsageOptions,
   toolCallFilter,
   type ToolCallListOptions,
+  type TreeOptions,
   usageFilter,
   type UsageOptions,
 } from './list-options.ts'
@@ -109,6 +113,13 @@ export interface SessionQueries {
   compactions(): Promise<ListedCompaction[]>
   /** Tool calls, by default all, in the order in which the model requested them. */
   toolCalls(options?: SessionToolCallOptions): Promise<ListedToolCall[]>
+  /**
+   * The inbox of the session, or of its `tree`: calls that wait for a person or a client, longest wait first. Decide each in its own session:
+   * `pawl.session(call.sessionId)`.
+   */
+  pending(options?: TreeOptions): Promise<ListedPendingCall[]>
+  /** Total tokens and US dollars of the session, or of its `tree`, highest cost first. `by` default: `session`. */
+  usage(options?: TreeOptions & { by?: Exclude<UsageBy, 'turn'> }): Promise<UsageSum[]>
   /** All failed attempts and runs, in the order in which they happened. */
   errors(): Promise<ListedError[]>
   /**
@@ -123,6 +134,8 @@ export interface StoreQueries extends Queries {
   neighbours(sessionId: string): Promise<string[]>
   /** The erasure of the session; null if it was not erased, or a message has started it again. */
   erasure(sessionId: string): Promise<Erasure | null>
+  /** The messages that the session delivers later, the earliest first. */
+  scheduled(sessionId: string): Promise<ListedMessage[]>
   /** The names of the first 100 agents that have sessions, in alphabetical order. */
   agentNames(): Promise<string[]>
   session(sessionId: string): SessionQueries & StoredSession
@@ -221,6 +234,16 @@ export function sessionQueriesOf(store: Store | undefined, sessionId: string): S
       const filter = sessionToolCallFilter(options)
       return existing(storeOr(store), sessionId, lists().toolCallsOf(sessionId, filter))
     },
+    async pending(options) {
+      const { tree } = sessionPendingOptions(options)
+      const calls = await all(queries.pending.list({ session: sessionId, limit: PAGE_LIMIT, ...defined({ tree }) }))
+      return existing(storeOr(store), sessionId, Promise.resolve(calls))
+    },
+    async usage(options) {
+      const { by, tree } = sessionUsageOptions(options)
+      const sums = await all(queries.usage({ by, session: sessionId, limit: PAGE_LIMIT, ...defined({ tree }) }))
+      return existing(storeOr(store), sessionId, Promise.resolve(sums))
+    },
     async errors() {
       const newestFirst = await all(queries.errors({ session: sessionId, limit: PAGE_LIMIT }))
       return existing(storeOr(store), sessionId, Promise.resolve(newestFirst.sort((a, b) => a.seq - b.seq)))
@@ -249,6 +272,7 @@ export function openQueries(given: QueriesOptions = {}): StoreQueries {
     ...queriesOf(store),
     neighbours: (sessionId) => store.lists.neighbours(sessionId),
     erasure: (sessionId) => store.lists.erasure(sessionId),
+    scheduled: (sessionId) => store.lists.scheduled(sessionId),
     agentNames: () => store.lists.agentNames(),
     session: (sessionId) => storedSession(store, sessionId),
     close: () => store.close(),

@@ -1,4 +1,5 @@
 // A session's events as a backend reads them: from the store or, if that is unreachable or behind, from the workflow itself.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@temporalio/client'
 import { queryEvents } from '../../connect/session-queries.ts'
 import type { SessionEvent } from '../../session/events.ts'
@@ -20,8 +21,13 @@ export interface SessionSource {
   closed: AbortSignal
   /** The session's agent, if its handle was opened with one. */
   agent?: string
+  /** The newest event that its user knows of: what is read after it must not be older. */
+  seen: { seq: number }
 }
 
+/** How long the store is waited for before the workflow is asked. */
+export const STORE_PATIENCE_MS = 1_000
+const POLL_STORE_MS = 25
 const QUERY_TIMEOUT_MS = 5_000
 /** Bytes of JSON that a reader holds at a time. */
 const PAGE_BYTES = 500_000
@@ -30,6 +36,17 @@ const PAGE_BYTES = 500_000
  * @throws SessionNotFoundError, and SessionUnavailableError if neither the store nor the workflow can say whether there are any.
  */
 export async function readEvents(source: SessionSource, after: number): Promise<SessionEvent[]> {
+  const events = await availableEvents(source, after)
+  noteSeen(source, events.at(-1)?.seq)
+  return events
+}
+
+/** Notes that the session's user knows of the event. */
+export function noteSeen({ seen }: Pick<SessionSource, 'seen'>, seq = 0): void {
+  if (seq > seen.seq) seen.seq = seq
+}
+
+async function availableEvents(source: SessionSource, after: number): Promise<SessionEvent[]> {
   const stored = await readStored(source, async (store) => store.events(source.sessionId, { after, bytes: PAGE_BYTES }))
   if (stored.rows && stored.rows.length > 0) return stored.rows
   try {
@@ -42,26 +59,47 @@ export async function readEvents(source: SessionSource, after: number): Promise<
   }
 }
 
-/** All messages, as rows of the store. @throws SessionNotFoundError, SessionUnavailableError. */
+/**
+ * All messages, as rows of the store, at least as new as what the session's user has seen.
+ * @throws SessionNotFoundError, SessionUnavailableError.
+ */
 export async function readMessages(source: SessionSource): Promise<MessageRow[]> {
-  const { sessionId } = source
-  const stored = await readStored(source, async (store) => {
-    const rows = await store.messages(sessionId)
-    return rows.length > 0 || (await store.head(sessionId)) ? rows : undefined
-  })
-  if (stored.rows) return stored.rows
+  const stored = await readStored(source, async (store) => storedMessages(store, source))
+  if (stored.rows && !stored.rows.isBehind) return stored.rows.messages
   try {
     const messages = messageRows()
     for await (const event of eventsOf((after) => workflowEvents(source, after, PAGE_BYTES))) messages.add(event)
     return messages.rows()
   } catch (failed) {
+    if (stored.rows) return stored.rows.messages
     throw await whyUnavailable(source, { ...whyFailed(failed), storeError: stored.error })
+  }
+}
+
+/** The stored messages, as soon as the store has what the session's user has seen; undefined if it does not know the session. */
+async function storedMessages(store: Store, { sessionId, seen }: SessionSource) {
+  const giveUpAt = Date.now() + STORE_PATIENCE_MS
+  for (;;) {
+    // Read first: the messages are then at least as new.
+    const head = await store.head(sessionId)
+    const isBehind = (head?.seq ?? 0) < seen.seq
+    if (isBehind && Date.now() < giveUpAt) await sleep(POLL_STORE_MS)
+    else return head ? { messages: await store.messages(sessionId), isBehind } : undefined
   }
 }
 
 /** All events above `after` that are available now. */
 export function allEvents(source: SessionSource, after = 0): AsyncGenerator<SessionEvent> {
   return eventsOf((from) => readEvents(source, from), after)
+}
+
+/** The events above `after` that the store has. @throws SessionUnavailableError if it is unreachable. */
+export function storedEvents(source: SessionSource, after = 0): AsyncGenerator<SessionEvent> {
+  return eventsOf(async (from) => {
+    const stored = await readStored(source, async (store) => store.events(source.sessionId, { after: from, bytes: PAGE_BYTES }))
+    if (stored.rows) return stored.rows
+    throw await whyUnavailable(source, { storeError: stored.error })
+  }, after)
 }
 
 /** What the store has: nothing without a store, and the error if it is unreachable. */

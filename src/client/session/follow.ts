@@ -3,7 +3,8 @@
 import type { SessionEvent, SessionStatus } from '../../session/events.ts'
 import type { Store, NotificationKind } from '../../store/store.ts'
 import { inTime } from '../../waiting/in-time.ts'
-import { workflowEvents, readStored, type SessionSource } from './events.ts'
+import type { TakePlace } from '../../waiting/places.ts'
+import { noteSeen, readStored, type SessionSource, STORE_PATIENCE_MS, workflowEvents } from './events.ts'
 import { startWatching, type WatchItem } from '../../session/watching/watching.ts'
 import { compareStreams, type DeltaCursor, type DeltaPart } from '../../session/watching/deltas.ts'
 
@@ -14,8 +15,6 @@ const POLL_STORE_MS = 1_000
 /** How often it polls if notifications of other sessions arrive: polling then only has to replace one that was lost. */
 const POLL_TALKING_STORE_MS = 5_000
 const TALKS_WITHIN_MS = 10_000
-/** How long a follower waits for the store before it asks the workflow. */
-export const STORE_PATIENCE_MS = 1_000
 /** How often the workflow is asked while the store is unreachable: at first, and after it has had nothing new for a while. */
 const POLL_WORKFLOW_MS = 250
 const POLL_SILENT_WORKFLOW_MS = 2_000
@@ -78,6 +77,7 @@ async function* follow<L extends LookResult>(
     notifications,
     look,
     hasMore,
+    takePlace = async () => () => undefined,
   }: {
     after: number
     signal: AbortSignal
@@ -86,6 +86,8 @@ async function* follow<L extends LookResult>(
     look(store: Store, after: number): Promise<L>
     /** Whether a read without events has something for the follower. Default: it does not. */
     hasMore?(looked: L): boolean
+    /** What is read is held in a place until the follower's consumer has it. Default: there is always one. */
+    takePlace?: TakePlace | undefined
   },
 ): AsyncGenerator<{ events: SessionEvent[]; looked: L | undefined }> {
   const { store, sessionId, closed } = source
@@ -106,27 +108,34 @@ async function* follow<L extends LookResult>(
   try {
     while (!signal.aborted) {
       closed.throwIfAborted()
-      const looked = await ask()
-      const isNews = looked !== undefined && (looked.events.length > 0 || hasMore?.(looked) === true)
-      let events = looked?.events ?? []
-      if (isNews) {
-        heardAt = performance.now()
-        doubtAfter = DOUBT_STORE_AFTER_MS
-      } else if (looked === undefined || isDoubtful()) {
-        events = await workflowEvents(source, cursor, FOLLOWED_BYTES).catch(() => [])
-        heardAt = performance.now()
-        doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, MAX_DOUBT_MS)
+      const giveBack = await takePlace()
+      let waitMs: number | undefined
+      try {
+        if (signal.aborted) break
+        const looked = await ask()
+        const isNews = looked !== undefined && (looked.events.length > 0 || hasMore?.(looked) === true)
+        let events = looked?.events ?? []
+        if (isNews) {
+          heardAt = performance.now()
+          doubtAfter = DOUBT_STORE_AFTER_MS
+        } else if (looked === undefined || isDoubtful()) {
+          events = await workflowEvents(source, cursor, FOLLOWED_BYTES).catch(() => [])
+          heardAt = performance.now()
+          doubtAfter = events.length > 0 ? DOUBT_STORE_AFTER_MS : Math.min(doubtAfter * 2, MAX_DOUBT_MS)
+        }
+        // Thousands may follow idle sessions. Their queries take the workers' time from the others, most of all if they come together.
+        const isSilent = looked === undefined && events.length === 0
+        pollWorkflowMs = isSilent ? Math.min(pollWorkflowMs * 2, POLL_SILENT_WORKFLOW_MS) : POLL_WORKFLOW_MS
+        const batch = events.filter((event) => event.seq > cursor)
+        cursor = batch.at(-1)?.seq ?? cursor
+        noteSeen(source, cursor)
+        if ((batch.length > 0 || isNews) && !signal.aborted) yield { events: batch, looked }
+        if (events.length === 0 && !looked?.more)
+          waitMs = looked === undefined ? pollWorkflowMs * (0.75 + Math.random() / 2) : Math.min(looked.withinMs ?? pollMs(), pollMs())
+      } finally {
+        giveBack()
       }
-      // Thousands may follow idle sessions. Their queries take the workers' time from the others, most of all if they come together.
-      const isSilent = looked === undefined && events.length === 0
-      pollWorkflowMs = isSilent ? Math.min(pollWorkflowMs * 2, POLL_SILENT_WORKFLOW_MS) : POLL_WORKFLOW_MS
-      const batch = events.filter((event) => event.seq > cursor)
-      cursor = batch.at(-1)?.seq ?? cursor
-      if ((batch.length > 0 || isNews) && !signal.aborted) yield { events: batch, looked }
-      if (events.length > 0 || looked?.more) continue
-      await wakeup.wait(
-        looked === undefined ? pollWorkflowMs * (0.75 + Math.random() / 2) : Math.min(looked.withinMs ?? pollMs(), pollMs()),
-      )
+      if (waitMs !== undefined) await wakeup.wait(waitMs)
     }
   } finally {
     for (const end of unwatch) end?.()
@@ -168,7 +177,12 @@ export function startWakeup(signal: AbortSignal): { wake: () => void; wait(ms: n
 const POLL_RUNNING_MS = 100
 
 /** What happens in the session after event `after`, in batches, until `signal` aborts. */
-export async function* watchBatches(source: SessionSource, after: number, signal: AbortSignal): AsyncGenerator<WatchItem[]> {
+export async function* watchBatches(
+  source: SessionSource,
+  after: number,
+  signal: AbortSignal,
+  takePlace?: TakePlace,
+): AsyncGenerator<WatchItem[]> {
   const { sessionId, store } = source
   const watching = startWatching(after, await lastCallEnd(source, after))
   /** From where the newest read began. */
@@ -199,7 +213,8 @@ export async function* watchBatches(source: SessionSource, after: number, signal
 
   const hasMore = ({ parts, status }: Awaited<ReturnType<typeof look>>): boolean =>
     parts.length > 0 || (status !== undefined && status !== watching.status)
-  for await (const { events, looked } of follow(source, { after, signal, notifications: ['everything', 'deltas'], look, hasMore })) {
+  const notifications: NotificationKind[] = ['everything', 'deltas']
+  for await (const { events, looked } of follow(source, { after, signal, notifications, look, hasMore, takePlace })) {
     const items = watching.events(events)
     if (looked) items.push(...watching.parts(looked.parts))
     if (looked?.status !== undefined) items.push(...watching.setStatus(looked.status))

@@ -1,8 +1,16 @@
 // Messages too large for a signal: their content goes to the side store, and the signal refers to it.
 import { BLOB_THRESHOLD_BYTES, blobOf, placeholderOf, withBlob } from '../../session/blobs.ts'
+import { beginningOf as beginningOfText } from '../../session/beginning.ts'
 import { isMedia, labelledText, labelOf, type UserBlock, textOf } from '../../session/content.ts'
 import type { SessionEvent } from '../../session/events.ts'
-import { checkMessage, contextProblem, tagsProblem, MAX_MESSAGE_BYTES } from '../../session/protocol/incoming.ts'
+import {
+  checkMessage,
+  contextProblem,
+  isTooLargeToKeep,
+  tagsProblem,
+  MAX_KEPT_BYTES,
+  MAX_MESSAGE_BYTES,
+} from '../../session/protocol/incoming.ts'
 import { type Json, jsonBytes } from '../../session/json.ts'
 import type { MessageSignal } from '../../session/protocol/protocol.ts'
 import { type Blob, blobOfJson } from '../../session/blobs.ts'
@@ -15,6 +23,8 @@ import { inTime } from '../../waiting/in-time.ts'
 
 /** Maximum bytes of JSON of a message's content if there is a side store. */
 const MAX_LARGE_MESSAGE_BYTES = 20_000_000
+/** Characters of the content of a scheduled message that its session keeps, if the content is in the store. */
+const KEPT_CHARACTERS = 300
 /** The longest time that content which fits in a signal waits for the store. */
 const QUICK_MS = 2_000
 
@@ -32,12 +42,15 @@ export async function signalOf(
 ): Promise<MessageSignal> {
   const { content } = message
   const { bytes, isLarge } = checkContent(message)
-  if (bytes <= BLOB_THRESHOLD_BYTES) return message
-  const blob = blobOfJson(content as unknown as Json, beginningOf(content), sha256Of)
+  const isScheduled = message.at !== undefined && isTooLargeToKeep(message)
+  if (bytes <= BLOB_THRESHOLD_BYTES && !isScheduled) return message
+  const { json, ref } = blobOfJson(content as unknown as Json, beginningOf(content), sha256Of)
+  const blob = { json, ref: isScheduled ? { ...ref, preview: beginningOfText(ref.preview, KEPT_CHARACTERS) } : ref }
   const kept = { ...message, content: shownFor(content, blob.ref), blob: blob.ref }
+  if (isScheduled) checkContent(kept)
   if (store) await beforeStoring()
-  if (isLarge) {
-    await keepLarge(store, sessionId, blob)
+  if (isLarge || isScheduled) {
+    await keepLarge(store, sessionId, blob, isScheduled)
     return kept
   }
   return (await keptQuickly(store, sessionId, blob)) ? kept : message
@@ -49,8 +62,10 @@ export async function signalOf(
  */
 export function checkContent(message: MessageSignal): { bytes: number; isLarge: boolean } {
   requireSize(roughSize(message.content))
-  const checked = checkMessage(message)
-  const isLarge = 'refusal' in checked && checked.refusal.code === 'message_too_large'
+  // How much a session keeps of a scheduled message is checked once its content is in the store.
+  const { at: _, ...now } = message
+  const checked = checkMessage(message.blob ? message : now)
+  const isLarge = 'refusal' in checked && checked.refusal.code === 'message_too_large' && !message.blob
   if ('refusal' in checked && !isLarge) throw new InvalidMessageError(checked.refusal.code, checked.refusal.reason)
   const bytes = jsonBytes(message.content)
   requireSize(bytes)
@@ -90,11 +105,12 @@ function beginningOf(content: string | UserBlock[]): string {
   return [text.slice(0, TEXT_CHARACTERS), '…', ...content.filter(isMedia).map(labelOf)].join('\n')
 }
 
-async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob): Promise<void> {
+async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob, isScheduled: boolean): Promise<void> {
+  const limit = numberText(isScheduled ? MAX_KEPT_BYTES : MAX_MESSAGE_BYTES)
   if (!store) {
     throw new InvalidMessageError(
       'message_too_large',
-      `The message has ${numberText(blob.ref.bytes)} bytes of JSON; without a side store, the limit is ${numberText(MAX_MESSAGE_BYTES)}. Pass the workers' \`postgres\` to Pawl.connect.`,
+      `The message has ${numberText(blob.ref.bytes)} bytes of JSON; without a side store, the limit is ${limit}${isScheduled ? ' for a scheduled message' : ''}. Pass the workers' \`postgres\` to Pawl.connect.`,
     )
   }
   try {
@@ -103,7 +119,7 @@ async function keepLarge(store: Store | undefined, sessionId: string, blob: Blob
     const why = cause instanceof StoreError ? cause.message : String(cause)
     throw new StoreError(
       'store_unavailable',
-      `The message has ${numberText(blob.ref.bytes)} bytes of JSON; more than ${numberText(MAX_MESSAGE_BYTES)} must go to the side store first, and that failed. ${why} Nothing was recorded. Send it again later.`,
+      `The message has ${numberText(blob.ref.bytes)} bytes of JSON; more than ${limit} must go to the side store first, and that failed. ${why} Nothing was recorded. Send it again later.`,
       { cause },
     )
   }

@@ -26,6 +26,7 @@ export function messageRowsOf(events: Iterable<SessionEvent>): MessageRow[] {
 export function messageRows(): FoldedMessages {
   const transcript = emptyTranscript()
   const received = new Map<string, EventOf<'message_received'>>()
+  let scheduled: EventOf<'message_scheduled'>[] = []
   const origins = new WeakMap<Message, Origin>()
   /** The newest answer's turn, for its results. */
   let place = { run: 0, turn: 0 }
@@ -36,6 +37,7 @@ export function messageRows(): FoldedMessages {
     addToTranscript(transcript, event)
     const { messages } = transcript
     if (event.type === 'message_received') received.set(event.messageId, event)
+    scheduled = scheduledAfter(scheduled, event)
     if (event.type === 'turn_started') {
       const taken = messages.slice(messages.length - takes.length)
       for (const [index, id] of takes.entries()) {
@@ -61,8 +63,9 @@ export function messageRows(): FoldedMessages {
       return origin ? [{ ...origin, role: message.role, content: message.content }] : []
     })
     // Archived messages no longer wait for a turn.
-    const waiting = [...transcript.waiting.keys()].flatMap((id) => received.get(id) ?? []).sort((a, b) => a.seq - b.seq)
-    return [...taken, ...waiting.map((said): MessageRow => ({ ...originOf(said), role: 'user', content: said.content }))]
+    const waiting = [...transcript.waiting.keys()].flatMap((id) => received.get(id) ?? [])
+    const later = [...waiting, ...scheduled].sort((a, b) => a.seq - b.seq)
+    return [...taken, ...later.map((said): MessageRow => ({ ...originOf(said), role: 'user', content: said.content }))]
   }
 
   return { add, rows }
@@ -73,8 +76,18 @@ function resultsOf({ messages, seqs }: ReturnType<typeof emptyTranscript>, answe
   return answer < 0 ? undefined : messages[answer + 1]
 }
 
-const madeBy = ({ seq, at }: SessionEvent) => ({ seq, metadata: null, by: null, at: new Date(at) })
+/** The messages that are scheduled after the event. A fork inherits none. */
+function scheduledAfter(scheduled: EventOf<'message_scheduled'>[], event: SessionEvent): EventOf<'message_scheduled'>[] {
+  if (event.type === 'message_scheduled') return [...scheduled, event]
+  if (event.type === 'message_received') return scheduled.filter(({ messageId }) => messageId !== event.messageId)
+  if (event.type === 'messages_unscheduled') return scheduled.filter(({ messageId }) => !event.messageIds.includes(messageId))
+  return event.type === 'session_started' || event.type === 'forked' ? [] : scheduled
+}
 
-function originOf({ messageId, seq, metadata, by, at }: EventOf<'message_received'>): Origin {
-  return { messageId, seq, run: null, turn: null, kind: 'user', metadata: metadata ?? null, by: by ?? null, at: new Date(at) }
+const madeBy = ({ seq, at }: SessionEvent) => ({ seq, metadata: null, by: null, at: new Date(at), scheduledFor: null })
+
+function originOf({ type, messageId, seq, metadata, by, at, dueAt }: EventOf<'message_received' | 'message_scheduled'>): Origin {
+  const kind = type === 'message_scheduled' ? 'scheduled' : 'user'
+  const scheduledFor = dueAt === undefined ? null : new Date(dueAt)
+  return { messageId, seq, run: null, turn: null, kind, metadata: metadata ?? null, by: by ?? null, at: new Date(at), scheduledFor }
 }

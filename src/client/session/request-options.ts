@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { checkOptions, flag, integer, oneOf, options, where } from '../../options/check.ts'
 import { InvalidOptionError } from '../../options/errors.ts'
+import { areRoles, ROLES_RULE } from '../../session/approvers.ts'
 import { defined } from '../../session/defined.ts'
 import type { ResolveRequest } from '../../session/protocol/protocol.ts'
 import { MAX_MESSAGE_ID } from '../../session/protocol/requests.ts'
@@ -30,7 +31,7 @@ function hasJson(value: unknown): boolean {
 }
 
 const by = string('text that says who makes the request').optional()
-const requestId = where<string>(
+export const requestId = where<string>(
   (value) => typeof value === 'string' && value.length > 0 && value.length <= MAX_MESSAGE_ID,
   'text of 1 to 200 characters',
 ).optional()
@@ -43,14 +44,18 @@ const target = {
   run: number('the number of a run').optional(),
 }
 
+const seenSeq = integer(1).optional()
+
 const A_TARGET = 'an object such as { checkpoint: 3 }, { message: id } or { run: 2 }'
-const MADE_BY = options({ by }, "an object such as { by: 'ann' }")
+const CLOSING = options({ by, requestId, unschedule: flag().optional() }, "an object such as { by: 'ann' }")
 const REPEATABLE = options({ by, requestId }, "an object such as { by: 'ann' }")
 const ANSWERED = options({ by, digest: string('the digest of the question').optional(), requestId }, "an object such as { by: 'ann' }")
 const SAID = options({ by, reason, requestId }, "an object such as { reason: 'why' }")
+const INTERRUPTED = options({ by, reason, requestId, run: integer(1).optional() }, "an object such as { reason: 'why' }")
+const REGENERATED = options({ by, reason, requestId, seenSeq }, "an object such as { reason: 'why' }")
 const NOTED = options({ by, note, requestId }, "an object such as { note: 'why' }")
 const TARGET = options(target, A_TARGET)
-const ROLLBACK = options({ ...target, keys: oneOf('kept', 'forgotten').optional(), by, reason, requestId }, A_TARGET)
+const ROLLBACK = options({ ...target, keys: oneOf('kept', 'forgotten').optional(), seenSeq, by, reason, requestId }, A_TARGET)
 /** The new session's id and tags have codes of their own. */
 const FORK = options(
   {
@@ -58,6 +63,7 @@ const FORK = options(
     id: z.unknown().optional(),
     keys: oneOf('carried', 'forgotten').optional(),
     interrupt: flag().optional(),
+    seenSeq,
     tags: z.unknown().optional(),
     by,
     requestId,
@@ -82,6 +88,7 @@ const RECOVER = options(
     skip: calls,
     redo: calls,
     force: flag().optional(),
+    seenSeq,
     by,
     reason,
     requestId,
@@ -89,8 +96,24 @@ const RECOVER = options(
   "an object such as { strategy: 'continue_run' }",
 )
 const A_DECISION = "an object such as { digest, by: 'ann' }, with the digest from the list of pending calls"
-const APPROVAL = options({ digest, by, note, requestId, input: json().optional() }, A_DECISION)
-const DENIAL = options({ digest, by, note, reason, requestId }, A_DECISION)
+const roles = where<string[]>(areRoles, ROLES_RULE).optional()
+const timeOf = (value: unknown): unknown => (value instanceof Date ? value.getTime() : value)
+/** The session says what is wrong with a rule. */
+const REMEMBER = options(
+  {
+    for: z.unknown(),
+    matching: json().optional(),
+    until: z
+      .unknown()
+      .transform(timeOf)
+      .pipe(where<number>((value) => typeof value === 'number' && Number.isFinite(value), 'a date, or milliseconds since 1970'))
+      .optional(),
+    uses: integer(1).optional(),
+  },
+  "an object such as { for: 'session', matching: 'tool' }",
+)
+const APPROVAL = options({ digest, by, roles, note, requestId, input: json().optional(), remember: REMEMBER.optional() }, A_DECISION)
+const DENIAL = options({ digest, by, roles, note, reason, requestId }, A_DECISION)
 
 type OptionCheck<S extends z.ZodType> = (given?: unknown) => Members<z.output<S>>
 type Members<T> = { [K in keyof T]: Exclude<T[K], undefined> }
@@ -100,14 +123,18 @@ function checking<S extends z.ZodObject>(schema: S, presence?: 'required'): Opti
   return (given) => checkTexts(defined(checkOptions(schema, given === undefined && !presence ? {} : given))) as Members<z.output<S>>
 }
 
-/** `by` alone. @throws InvalidOptionError `invalid_option`, RequestRefusedError `invalid_request`; so do the functions below. */
-export const checkBy = checking(MADE_BY)
+/** How to close. @throws InvalidOptionError `invalid_option`, RequestRefusedError `invalid_request`; so do the functions below. */
+export const checkClosing = checking(CLOSING)
 /** `by` and the id of the request. */
 export const checkRepeatable = checking(REPEATABLE)
 /** `by`, the digest of a question, and the id of the request. */
 export const checkAnswering = checking(ANSWERED)
 /** `by` and a reason. */
 export const checkReasoned = checking(SAID)
+/** The same, and the run that is meant. */
+export const checkInterrupt = checking(INTERRUPTED)
+/** The same without it, and the newest event that the person has seen. */
+export const checkRegenerate = checking(REGENERATED)
 /** `by` and a note. */
 export const checkNoted = checking(NOTED)
 /** A point of the session's past. */

@@ -52,6 +52,8 @@ function withCallsOf({ current: told }: SessionState, state: SessionState): Sess
 export function watchRun(messageId: string): RunWatch {
   let run: number | undefined
   let receivedAt: number | undefined
+  /** When the message is delivered, if it is scheduled. */
+  let dueAt: number | undefined
   /** Whether the session has started over without the message. What an earlier execution had received follows before the next run. */
   let isLost = false
   /** The newest completed call: a run whose last call returned its output names it. */
@@ -113,6 +115,9 @@ export function watchRun(messageId: string): RunWatch {
 
   function progress(heldUp?: string): string {
     const { status, error, current, paused } = watched
+    if (run === undefined && receivedAt === undefined && dueAt !== undefined) {
+      return `The message is scheduled for ${new Date(dueAt).toISOString()}.`
+    }
     if (run === undefined && receivedAt === undefined) {
       const why = heldUp ?? 'session.status() says what the session waits for.'
       return `No event for the message has arrived yet. ${why}`
@@ -140,6 +145,11 @@ export function watchRun(messageId: string): RunWatch {
       case 'message_received':
         if (event.messageId === messageId) receivedAt ??= event.seq
         return undefined
+      case 'message_scheduled':
+        if (event.messageId === messageId) dueAt = event.dueAt
+        return undefined
+      case 'messages_unscheduled':
+        return event.messageIds.includes(messageId) && receivedAt === undefined && run === undefined ? UNSCHEDULED : undefined
       case 'rolled_back':
         if (event.keepsRun || isAnsweredAgain(event)) return undefined
         if (run !== undefined) return { status: 'interrupted', run, reason: 'rolled back' }
@@ -199,6 +209,11 @@ export function watchRun(messageId: string): RunWatch {
 }
 
 const STARTED_OVER = 'The session has started over without its earlier events, and the outcome of the message is lost with them.'
+const UNSCHEDULED = {
+  status: 'rejected',
+  code: 'unscheduled',
+  reason: 'The message was unscheduled before it was delivered. To send it after all, use another message id.',
+} as const
 const FORKED = 'The fork began before a run took the message, and does not answer it. Send it to the fork again.'
 
 /** When pawl makes the next attempt. */

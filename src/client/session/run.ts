@@ -8,8 +8,8 @@ import { whyHeldUp } from './hold-ups.ts'
 import { MessageRejectedError, ResultTimeoutError, RunFailedError, RunInterruptedError } from '../errors.ts'
 import { inTime } from '../../waiting/in-time.ts'
 import { type RunEnd, type RunWatch, type SettledAt, TAKING_BACK, watchRun } from './run-outcome.ts'
-import { workflowEvents, readStored, type SessionSource } from './events.ts'
-import { followBatches, STORE_PATIENCE_MS, watchBatches } from './follow.ts'
+import { readStored, type SessionSource, STORE_PATIENCE_MS, workflowEvents } from './events.ts'
+import { followBatches, watchBatches } from './follow.ts'
 import type { RunHandle, RunResult, WaitOptions } from '../types.ts'
 import type { Store, NotificationKind } from '../../store/store.ts'
 import { eventsOf, pagesOf, type ReadPage } from './past.ts'
@@ -18,8 +18,11 @@ import { checkFollowing, checkWait } from './options.ts'
 import type { WaitingRun } from './waiting.ts'
 
 const QUERY_TIMEOUT_MS = 5_000
-/** How long a wait that has timed out may take to find out why: Temporal usually answers within milliseconds. */
+/** How long before a wait times out it begins to find out why: Temporal usually answers within milliseconds, a busy one within seconds. */
+const WHY_BEFORE_MS = 2_000
+/** How long it may take once the wait has timed out. */
 const WHY_MS = 500
+const leadOf = (timeoutMs: number): number => Math.min(WHY_BEFORE_MS, timeoutMs / 2)
 /** How often a workflow is asked again that no worker has answered for. */
 const RETRY_MS = 1_000
 /** Bytes of JSON that are read at a time. */
@@ -27,7 +30,7 @@ const PAGE_BYTES = 500_000
 
 /** Where to look for a message's run. */
 export interface RunPlace {
-  /** The message was just sent, so an archived message with the same id is a different one. */
+  /** The message was sent through this handle, so an archived or refused message with its id may be an earlier one. */
   isSent?: true
   /** The `seq` of the event after which the message is answered again. */
   after?: number
@@ -48,14 +51,17 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
   async function locate(signal: AbortSignal | undefined): Promise<number> {
     const located = store?.locateMessage(sessionId, messageId).catch(() => undefined)
     const place = located && (await inTime(located, STORE_PATIENCE_MS))
-    const { refusedBefore } = place ?? {}
-    if (refusedBefore !== undefined && (await wasSentAgain(refusedBefore, signal))) return refusedBefore
-    return (isSent ? undefined : place?.archived) ?? place?.after ?? 0
+    if (!place) return 0
+    const { after, archived, refusedBefore } = place
+    if (refusedBefore !== undefined) return (await wasSentAgain(refusedBefore, signal)) ? refusedBefore : after
+    if (archived === undefined) return after
+    // The one that was archived may be the one that was sent, or an earlier one with its id.
+    return isSent && (await wasSentAgain(after, signal)) ? after : archived
   }
 
   /**
-   * Whether the message, of which the first `stored` events have a refusal, has a later event. The workflow answers after it has handled
-   * everything that was sent before. The handle of a message that was just sent waits for that answer.
+   * Whether the message, of which the first `stored` events have a refusal or an archived message with its id, has a later event. The
+   * workflow answers after it has handled everything that was sent before. The handle of a message that was sent waits for that answer.
    */
   async function wasSentAgain(stored: number, signal: AbortSignal | undefined): Promise<boolean> {
     for (;;) {
@@ -130,12 +136,12 @@ export function runHandle(source: SessionSource, messageId: string, { isSent, af
     const { timeoutMs, signal: stopped } = checkWait(options)
     const watch = watchRun(messageId)
     const stop = new AbortController()
-    const timer = timeoutMs === undefined ? undefined : setTimeout(() => void giveUp(timeoutMs), timeoutMs)
+    const timer = timeoutMs === undefined ? undefined : setTimeout(() => void giveUp(timeoutMs), timeoutMs - leadOf(timeoutMs))
     async function giveUp(afterMs: number): Promise<void> {
-      const heldUp = await inTime(
-        whyHeldUp(source).catch(() => undefined),
-        WHY_MS,
-      )
+      const why = whyHeldUp(source).catch(() => undefined)
+      const hasEnded = await sleep(leadOf(afterMs), false, { signal: stop.signal }).catch(() => true)
+      if (hasEnded) return
+      const heldUp = await inTime(why, WHY_MS)
       stop.abort(new ResultTimeoutError(afterMs, watch.progress(heldUp)))
     }
     const signal = stopped ? AbortSignal.any([stop.signal, stopped]) : stop.signal

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { type Client, WorkflowNotFoundError } from '@temporalio/client'
 import type { Slice } from '../../agent/slice.ts'
 import type { Logger } from '../../agent/tool.ts'
+import { signalSession } from '../../connect/signal-session.ts'
 import { onTemporal } from '../../connect/deadline.ts'
 import type { TellWait } from '../../connect/waits.ts'
 import type { UserBlock } from '../../session/content.ts'
@@ -13,8 +14,6 @@ import {
   type SessionStart,
   SIGNALS,
   UPDATES,
-  WORKFLOW_TASK_TIMEOUT_MS,
-  WORKFLOW_TYPE,
   workflowIdOf,
   type RegenerateAnswer,
   type SessionSummary,
@@ -32,7 +31,7 @@ import {
   checkRaise,
   checkApproval,
   checkAnswering,
-  checkBy,
+  checkClosing,
   checkCallId,
   checkCheckpointReason,
   checkDenial,
@@ -41,8 +40,10 @@ import {
   checkMessageId,
   checkNoted,
   checkRaiseOptions,
+  checkInterrupt,
   checkReasoned,
   checkRecover,
+  checkRegenerate,
   checkRepeatable,
   checkReportedOutcome,
   checkResult,
@@ -55,23 +56,27 @@ import {
 import { checkOpening, readBlob, signalOf } from './large-content.ts'
 import { inTime } from '../../waiting/in-time.ts'
 import { activeTraceparent } from './active-span.ts'
-import { checkEvents, checkSend, checkWatch, type SessionOpening } from './options.ts'
+import { checkEvents, checkSend, checkTreeWatch, checkWatch, type SessionOpening } from './options.ts'
+import { watchTree } from './tree-watch.ts'
 import { orItsFate } from './late-decision.ts'
 import { memoryOf, readMemoryVersions, readPlans } from './versions.ts'
 import { runHandle } from './run.ts'
+import { requireSameMessage } from './same-message.ts'
 import { sayingIfErased, sayingIfGone } from './erased.ts'
 import { warnOfOtherContext } from './kept-context.ts'
-import { allEvents, type SessionSource, readEvents, readMessages } from './events.ts'
-import { followBatches, STORE_PATIENCE_MS, watchBatches } from './follow.ts'
+import { allEvents, noteSeen, readEvents, readMessages, type SessionSource, STORE_PATIENCE_MS, storedEvents } from './events.ts'
+import { followBatches, watchBatches } from './follow.ts'
 import { readRunReport } from './run-report.ts'
 import type { SessionState } from '../../session/state.ts'
 import { viewOf } from '../../session/watching/view.ts'
+import type { WatchItem } from '../../session/watching/watching.ts'
+import { countScheduled, hasScheduled, readScheduled } from './scheduled.ts'
 import { readState, readStateAndFacts } from './state.ts'
 import { noteSource } from './stored-past.ts'
 import { checkReading, readMoments, readSlice } from './slice.ts'
 import { readReport } from './status.ts'
 import { pastOf, stateAt } from './at-checkpoint.ts'
-import type { By, ForkOptions, Repeatable, RunHandle, SendOptions, SessionHandle } from '../types.ts'
+import type { ForkOptions, Repeatable, RunHandle, SendOptions, SessionHandle, TreeItem } from '../types.ts'
 import { defined } from '../../session/defined.ts'
 
 /** What a session handle needs. */
@@ -93,7 +98,7 @@ export interface SessionParts {
 export function sessionHandle(parts: SessionParts, id: string, options: SessionOpening, known: { isNew: boolean }): SessionHandle {
   checkSessionId(id)
   const { client, store, closed, tell } = parts
-  const source: SessionSource = { sessionId: id, client, store, closed, ...defined({ agent: options.agent }) }
+  const source: SessionSource = { sessionId: id, client, store, closed, seen: { seq: 0 }, ...defined({ agent: options.agent }) }
   const workflow = client.workflow.getHandle(workflowIdOf(id))
   const { agent, tags, priority } = options
   const shown: StartLabels = defined({ agent, tags, priority })
@@ -111,30 +116,22 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
 
   async function send(content: string | UserBlock[], sendOptions?: SendOptions): Promise<RunHandle> {
     const sent = checkSend(sendOptions)
-    const { messageId = randomUUID(), metadata, deadlineMs, isNew = takeNew(), interrupt, by } = sent
+    const { messageId = randomUUID(), metadata, deadlineMs, at, isNew = takeNew(), interrupt, by } = sent
     const traceparent = sent.traceparent ?? (await activeTraceparent())
     const message: MessageSignal = {
       messageId: sendable(messageId),
       content,
       // JSON drops functions, so the message would be sent without them.
       ...(metadata !== undefined && metadata !== null && { metadata: sendable(metadata) }),
-      ...defined({ agent: options.agent, deadlineMs, by, traceparent }),
+      ...defined({ agent: options.agent, deadlineMs, at, by, traceparent }),
       ...(interrupt && { interrupt }),
     }
     checkOpening(options)
+    if (sent.messageId !== undefined && !isNew) await requireSameMessage(source, message)
     const signal = await signalOf(store, id, message, requireReceiver)
     if (options.agent === undefined) return signalOnly(signal)
-    const opening = {
-      workflowId: workflowIdOf(id),
-      taskQueue,
-      workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
-      args: [startOf(id, options, isNew)],
-      signal: SIGNALS.message,
-      signalArgs: [signal],
-    }
-    await startShown(parts.indexed, shown, (view) =>
-      onTemporal(client, () => client.workflow.signalWithStart(WORKFLOW_TYPE, { ...opening, ...view })),
-    )
+    const opening = { sessionId: id, taskQueue, start: startOf(id, options, isNew), signal: SIGNALS.message, value: signal }
+    await startShown(parts.indexed, shown, (view) => onTemporal(client, () => signalSession(client, opening, view)))
     if (store && options.context !== undefined && !isNew) void warnOfOtherContext(store, id, options.context as Json, parts.logger)
     return runHandle(source, messageId, { isSent: true })
   }
@@ -173,7 +170,8 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     return orItsFate(store, id, callId, () => request<R>(update, { callId, ...details }))
   }
 
-  async function stop(signal: string, details: object): Promise<void> {
+  async function stop(signal: string, { requestId, ...given }: Repeatable): Promise<void> {
+    const details = requestId === undefined ? given : { ...given, id: updateIdOf(signal, requestId) }
     try {
       await onTemporal(client, () => workflow.signal(signal, details))
     } catch (cause) {
@@ -182,10 +180,19 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     }
   }
 
-  /** A session that has already closed needs no signal. */
-  async function close(details: object): Promise<void> {
+  /**
+   * A session that has already closed needs no signal. Without a worker, its scheduled messages are not known: the session then stays open
+   * until they have been delivered.
+   */
+  async function close({ unschedule, ...given }: Repeatable & { by?: string; unschedule?: boolean }): Promise<void> {
+    const scheduled = await inTime(
+      countScheduled(source).catch(() => 0),
+      STORE_PATIENCE_MS,
+    )
+    if (scheduled && !unschedule) throw hasScheduled(id, scheduled)
+    if (scheduled) await request(UPDATES.unschedule, { all: true, reason: 'closed', ...given })
     try {
-      await stop(SIGNALS.close, details)
+      await stop(SIGNALS.close, given)
     } catch (cause) {
       const status = await statusOnceEnded(cause)
       if (status === 'closed') return
@@ -194,10 +201,9 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     }
   }
 
-  async function interrupt({ requestId, ...details }: By): Promise<void> {
-    const named = requestId === undefined ? details : { ...details, id: updateIdOf(SIGNALS.interrupt, requestId) }
+  async function interrupt(given: Repeatable): Promise<void> {
     try {
-      await sayingIfErased(source, () => stop(SIGNALS.interrupt, named))
+      await sayingIfErased(source, () => stop(SIGNALS.interrupt, given))
     } catch (cause) {
       const status = await statusOnceEnded(cause)
       const text =
@@ -222,9 +228,25 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     return sayingIfGone<unknown>(source, () => (all ? readMoments(from, definition) : readSlice(from, definition, at)))
   }
 
+  async function* watch(given?: object): AsyncGenerator<WatchItem | TreeItem> {
+    const tree = checkTreeWatch(given)
+    if (tree) {
+      const needs = { source, start: tree.after, signal: tree.signal, readState: () => readState(source) }
+      for await (const items of watchTree(needs)) yield* items
+      return
+    }
+    const { after, signal } = checkWatch(given)
+    for await (const batch of watchBatches(source, after, signal)) {
+      yield* batch
+      const last = batch.findLast((item) => item.type === 'event')
+      if (last?.event.type === 'session_closed') return
+    }
+  }
+
   const stateThen = (at: number | undefined): Promise<SessionState> =>
     sayingIfGone(source, () => (at === undefined ? readState(source) : stateAt(pastOf(source), at)))
 
+  const queries = sessionQueriesOf(store, id)
   const handle: SessionHandle = {
     id,
     send,
@@ -232,15 +254,20 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     ...withoutOptions({
       async state() {
         const { state, facts } = await sayingIfGone(source, () => readStateAndFacts(source))
+        noteSeen(source, state.seq)
         return viewOf(state, facts)
       },
       status: () => readReport(source),
       messages: () => readMessages(source),
+      scheduled: () => sayingIfGone(source, () => readScheduled(source)),
       plans: () => sayingIfGone(source, () => readPlans(id, (after) => readEvents(source, after))),
       memoryVersions: () => sayingIfGone(source, () => readMemoryVersions(id, (after) => readEvents(source, after))),
       resume: () => sayingIfErased(source, () => ask<SessionSummary>(asked, UPDATES.resume)),
-      ...sessionQueriesOf(store, id),
+      ...queries,
     }),
+    toolCalls: queries.toolCalls,
+    pending: queries.pending,
+    usage: queries.usage,
     plan: async (given) => (await stateThen(checkAt(given))).plan?.current ?? null,
     memory: async (given) => memoryOf(await stateThen(checkAt(given))),
     async budgets(given) {
@@ -258,7 +285,7 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     blob: async (sha256) => readBlob(store, id, checkSha256(sha256)),
     slice: slice as SessionHandle['slice'],
     async *events(given) {
-      const { after, follow, signal } = checkEvents(given)
+      const { after, follow, stored, signal } = checkEvents(given)
       if (follow) {
         for await (const batch of followBatches(source, after, signal)) {
           yield* batch
@@ -267,25 +294,18 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
         }
         return
       }
-      yield* allEvents(source, after)
+      yield* stored ? storedEvents(source, after) : allEvents(source, after)
     },
-    async *watch(given) {
-      const { after, signal } = checkWatch(given)
-      for await (const batch of watchBatches(source, after, signal)) {
-        yield* batch
-        const last = batch.findLast((item) => item.type === 'event')
-        if (last?.event.type === 'session_closed') return
-      }
-    },
+    watch: watch as SessionHandle['watch'],
     checkpoint: async (reason, given) => request(UPDATES.checkpoint, { reason: checkCheckpointReason(reason), ...checkRepeatable(given) }),
     async rollback(given) {
-      const { by, reason, keys, requestId, ...named } = checkRollback(given)
+      const { by, reason, keys, seenSeq, requestId, ...named } = checkRollback(given)
       const target = targetOf(named)
       if (!target) throw new RequestRefusedError('invalid_target', TARGET_REQUIRED)
-      return request(UPDATES.rollback, { target, ...defined({ keys, by, reason, requestId }) })
+      return request(UPDATES.rollback, { target, ...defined({ keys, seenSeq, by, reason, requestId }) })
     },
     async regenerate(given) {
-      const { messageId, seq } = await request<RegenerateAnswer>(UPDATES.regenerate, checkReasoned(given))
+      const { messageId, seq } = await request<RegenerateAnswer>(UPDATES.regenerate, checkRegenerate(given))
       return runHandle(source, messageId, { after: seq })
     },
     async fork(given) {
@@ -305,8 +325,11 @@ export function sessionHandle(parts: SessionParts, id: string, options: SessionO
     pause: async (given) => request(UPDATES.pause, checkReasoned(given)),
     unpause: async (given) => request(UPDATES.unpause, checkReasoned(given)),
     raise: async (limits) => request(UPDATES.raise, checkRaise(checkRaiseOptions(limits))),
-    interrupt: async (given) => interrupt(checkReasoned(given)),
-    close: async (given) => close(checkBy(given)),
+    interrupt: async (given) => interrupt(checkInterrupt(given)),
+    unschedule: async (messageId, given) => {
+      await request(UPDATES.unschedule, { messageId: checkMessageId(messageId), ...checkReasoned(given) })
+    },
+    close: async (given) => close(checkClosing(given)),
     recover: async (given) => {
       await request(UPDATES.recover, checkRecover(given))
     },

@@ -21,12 +21,14 @@ export type WorkflowAnswer =
  * The state, from the workflow or the store. Temporal answers for an erased session from its history until that is deleted.
  * @throws SessionNotFoundError, SessionUnavailableError.
  */
-export async function readState(source: Omit<SessionSource, 'closed'>): Promise<SessionState> {
+export async function readState(source: Omit<SessionSource, 'closed' | 'seen'>): Promise<SessionState> {
   return (await readStateAndFacts(source)).state
 }
 
 /** The same with what only the workflow knows. */
-export async function readStateAndFacts(source: Omit<SessionSource, 'closed'>): Promise<{ state: SessionState; facts: QueriedFacts }> {
+export async function readStateAndFacts(
+  source: Omit<SessionSource, 'closed' | 'seen'>,
+): Promise<{ state: SessionState; facts: QueriedFacts }> {
   const [answer, erased] = await Promise.all([askState(source), ifErased(source)])
   if (erased) throw erased
   if (answer.state) return { state: answer.state, facts: answer.facts }

@@ -15,6 +15,7 @@ import { SessionNotFoundError } from '../errors.ts'
 import { erasedAtOf } from './erased.ts'
 import { type ExecutionState, executionStateOf, lastingHoldUp, whyUnavailable } from './hold-ups.ts'
 import { type WorkflowAnswer, askState } from './state.ts'
+import { withChildren } from './tree-waits.ts'
 
 /** The status of a session. Times are milliseconds since 1970. */
 export interface SessionReport {
@@ -83,16 +84,20 @@ export async function readReport(source: ReportSource): Promise<SessionReport> {
   const row = 'found' in stored ? stored.found?.row : undefined
   const erasedAt = row && erasedAtOf(row, about.execution)
   if (row && erasedAt !== undefined) return reportOfErased(about, row, erasedAt)
-  if (live?.state) return reportOf(about, live.state, 'workflow')
+  if (live?.state) return withTree(store, reportOf(about, live.state, 'workflow'))
   // A message has reopened it, and no worker has continued it yet.
   if (row?.status === 'closed' && about.execution?.open) return unopened(about, about.execution)
   const past = await asked(store && 'found' in stored && stored.found ? store.state(sessionId) : Promise.resolve(null))
   const state = 'found' in past ? past.found : null
-  if (state) return reportOf(about, live?.error ? { ...state, status: 'error', error: live.error } : state, 'store')
+  if (state) return withTree(store, reportOf(about, live?.error ? { ...state, status: 'error', error: live.error } : state, 'store'))
   if ('found' in stored && stored.found) return reportOfRow(about, stored.found)
   if (about.execution?.open) return unopened(about, about.execution)
   if (client) throw await whyUnavailable({ sessionId, client }, { ...live, ...('error' in stored && { storeError: stored.error }) })
   throw 'error' in stored ? stored.error : new SessionNotFoundError(sessionId, { where: 'store' })
+}
+
+async function withTree(store: Store | undefined, report: SessionReport): Promise<SessionReport> {
+  return { ...report, waitsFor: await withChildren(store, report.sessionId, report.waitsFor) }
 }
 
 interface StatusSources extends ReportSource {

@@ -37,17 +37,23 @@ export function noteSource(session: object, source: SessionSource): void {
   sources.set(session, source)
 }
 
+/** The bytes of a large value of the session; undefined if the store does not have it, or cannot be read. */
+export function valueBytes(session: SessionHandle, sha256: string): Promise<number | undefined> {
+  return unlessAway(async () => sources.get(session)?.store?.blobs.size(session.id, sha256))
+}
+
 /**
  * The session's past; undefined if the store has nothing of it, cannot be read, or does not know its state: all events must be read then.
- * `wants`: whether the state is needed, too.
+ * `wants`: whether the state is needed, too, or only what is stored.
  */
-export async function storedPastOf(session: SessionHandle, wants: { state: boolean }): Promise<StoredPast | undefined> {
+export async function storedPastOf(session: SessionHandle, wants: { state: boolean } | 'stored'): Promise<StoredPast | undefined> {
   const source = sources.get(session)
   if (!source?.store) return undefined
   const { store } = source
   return unlessAway(async () => {
     const stored = await store.head(session.id)
     if (!stored) return undefined
+    if (wants === 'stored') return { state: undefined, tail: [], top: stored.seq, ...pastIn(store, session.id) }
     const above = wants.state ? await stateAndTail(source, store, stored.seq) : { state: undefined, tail: await tailOf(source, stored.seq) }
     const { state, tail } = above ?? {}
     return tail && { state, tail, top: tail.at(-1)?.seq ?? stored.seq, ...pastIn(store, session.id) }

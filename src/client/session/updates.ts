@@ -17,14 +17,9 @@ import { ApplicationFailure } from '@temporalio/common'
 import { onTemporal } from '../../connect/deadline.ts'
 import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
 import { sha256Of } from '../../store/blobs.ts'
-import {
-  refusalIn,
-  REQUEST_ID,
-  type SessionStart,
-  WORKFLOW_TASK_TIMEOUT_MS,
-  WORKFLOW_TYPE,
-  workflowIdOf,
-} from '../../session/protocol/protocol.ts'
+import { refusalIn, type SessionStart, WORKFLOW_TASK_TIMEOUT_MS, WORKFLOW_TYPE, workflowIdOf } from '../../session/protocol/protocol.ts'
+import { namedRequest } from '../../session/protocol/request-names.ts'
+import { canonicalJson } from '../../session/canonical.ts'
 import { RequestRefusedError, SessionNotFoundError, SessionUnavailableError } from '../errors.ts'
 import { type HoldUps, watchHoldUps } from './hold-ups.ts'
 import { type StartIndexed, searchAttributesOf } from '../../connect/search-attributes.ts'
@@ -54,17 +49,20 @@ export interface UpdateTarget {
   indexed: StartIndexed
 }
 
-/** The id of an update: the same for each request with this id. Ids belong to a method, because the server does not compare them. */
-export function updateIdOf(update: string, requestId: string | undefined): string {
+/**
+ * The id of an update: the same for each request with this id and these details, regardless of its sender. Ids belong to a method, because the
+ * server does not compare them. `details` is absent for a signal, whose sender would not learn that it was refused.
+ */
+export function updateIdOf(update: string, requestId: string | undefined, details?: object): string {
   if (requestId === undefined) return randomUUID()
-  return `${REQUEST_ID}${sha256Of(`${update}\n${requestId}`).slice(0, 40)}`
+  return namedRequest(update, requestId, sha256Of, details && canonicalJson({ ...details, by: undefined, roles: undefined }))
 }
 
 /** Carries out an update; a session whose workflow has closed is resumed for it. @throws RequestRefusedError, SessionNotFoundError. */
 export async function ask<R>(asked: UpdateTarget, update: string, request?: object, requestId?: string): Promise<R> {
   const workflow = asked.client.workflow.getHandle(workflowIdOf(asked.sessionId))
   // Sent again with the same id, the update is carried out only once.
-  const updateId = updateIdOf(update, requestId)
+  const updateId = updateIdOf(update, requestId, request ?? {})
   return refusable(asked.sessionId, async () => {
     try {
       return await sendUpdate(asked, () =>

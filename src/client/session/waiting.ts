@@ -1,5 +1,4 @@
 // The calls of a run that wait for a person or a client, as a backend sees them.
-import { isWaiting } from '../../session/past/call-status.ts'
 import type { RunState, SessionState } from '../../session/state.ts'
 import type { SettledRun, WaitingCall } from '../types.ts'
 import { defined } from '../../session/defined.ts'
@@ -12,18 +11,22 @@ const KINDS = { awaiting_approval: 'approval', awaiting_answer: 'client', awaiti
 /** What the run waits for, if it waits for a person or a client. */
 export function waitingRun({ status, current }: SessionState, run: number | undefined): WaitingRun | undefined {
   if (status !== 'waiting' || !current || current.run !== run) return undefined
-  return { status, run, pending: pendingOf(current) }
+  const pending = pendingOf(current)
+  // A run whose model sleeps continues by itself.
+  return pending.length > 0 ? { status, run, pending } : undefined
 }
 
 function pendingOf({ turn, calls }: RunState): WaitingCall[] {
-  return calls.filter(isWaiting).map((call) => {
+  // Nobody here has to act on a call that another session answers, or that sleeps.
+  const waiting = calls.filter((call) => Object.hasOwn(KINDS, call.status) && !call.asked?.child)
+  return waiting.map((call) => {
     const { callId, resolution, input = null } = call
     // A request for approval always has a digest.
-    const { digest = '', reason, expiresAt } = call.asked ?? {}
+    const { digest = '', reason, approvers, expiresAt } = call.asked ?? {}
     const kind = KINDS[call.status as keyof typeof KINDS]
-    const waiting = { callId, turn, tool: resolution.tool, input, ...defined({ expiresAt }) }
+    const about = { callId, turn, tool: resolution.tool, input, ...defined({ expiresAt }) }
     const question = call.asking?.question
-    if (kind === 'client' && question) return { kind: 'question', ...waiting, digest, question }
-    return kind === 'approval' ? { kind, ...waiting, digest, ...defined({ reason }) } : { kind, ...waiting }
+    if (kind === 'client' && question) return { kind: 'question', ...about, digest, question }
+    return kind === 'approval' ? { kind, ...about, digest, ...defined({ reason, approvers }) } : { kind, ...about }
   })
 }

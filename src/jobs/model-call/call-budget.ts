@@ -8,7 +8,7 @@ import { defined } from '../../session/defined.ts'
 import type { Model, ModelRequest, ModelResponse } from '../../agent/model.ts'
 import { type ModelDelta, textOfDelta } from '../../session/watching/deltas.ts'
 import { type BudgetLine, budgetLines, lineAfter } from '../../session/spending/budget.ts'
-import { type BudgetRaise, type Cost, costOfUsage, hasBudget, LIMIT_NAMES } from '../../session/spending/spend.ts'
+import { type BudgetRaise, type Cost, costOfUsage, hasBudget, LIMIT_NAMES, type SharedWarning } from '../../session/spending/spend.ts'
 import { type DocumentBlock, isDocument, type Message, type Usage } from '../../session/content.ts'
 import { documentTokens } from '../../session/transcript/measure.ts'
 import { jsonBytes } from '../../session/json.ts'
@@ -26,6 +26,7 @@ import {
 } from '../../session/spending/reservation.ts'
 import { PawlError } from '../../session/errors.ts'
 import { isUsage } from './check-response.ts'
+import type { SharesBudget, ShareRequest } from '../../calls/reads.ts'
 import type { JobLink } from '../../calls/jobs.ts'
 import type { Prompt } from './prompt.ts'
 import type { FoldedSession } from '../session-views.ts'
@@ -36,10 +37,14 @@ export interface CallBudget {
   /** The limits that apply, with the amounts spent so far. */
   lines: BudgetLine[]
   /** The option in which the agent declares its US dollar limit; absent if it has none. */
-  usdLimit?: 'limits' | 'sessionLimits'
+  usdLimit?: 'limits' | 'sessionLimits' | 'budget' | 'shared'
   /** The known size of a request that continues the last one: its tokens by this model's count, and the bytes of the new content. */
   known?: { tokens: number; model: string; newBytes: number }
-  link: Pick<JobLink, 'reserve' | 'reportTokens'>
+  link: Pick<JobLink, 'reserve' | 'noteReservation' | 'takeShare' | 'settleShare' | 'reportTokens'>
+  /** Budgets that the session shares; absent: none apply. */
+  shared?: Pick<ShareRequest, 'agent' | 'tags'>
+  /** Receives the warnings about them. */
+  warnings?: SharedWarning[] | undefined
 }
 
 /** The call is not made, because it may exceed the remaining budget or its price is not known. */
@@ -61,6 +66,15 @@ export class NotAfforded extends PawlError {
   }
 }
 
+/** A budget that the session shares does not allow the call now. */
+export class SharedBudgetExhausted extends PawlError {
+  override readonly name = 'SharedBudgetExhausted'
+
+  constructor(message: string) {
+    super('budget_exhausted', message)
+  }
+}
+
 /** `max_tokens` for a Model that does not declare its maximum: no current model refuses this as too large. */
 const DEFAULT_MAX_TOKENS = 8_192
 /** Tokens that an answer needs in addition to a thinking budget. */
@@ -74,17 +88,25 @@ const TURN_TOKENS = 100
 /** More than any provider counts for one image. */
 const IMAGE_TOKENS = 8_000
 
-/** The budget of the agent's next call; undefined if the agent declares none. `before`: what was spent since the view's last event. */
+/** The budget of the agent's next call; undefined if neither the agent nor the session's caller sets one. `before`: what was spent since the view's last event. */
 export function callBudget(
   { limits, sessionLimits }: Agent,
   { state }: Pick<FoldedSession, 'state'>,
   before: readonly Cost[],
-  link: CallBudget['link'],
+  { link, warnings }: { link: CallBudget['link']; warnings?: SharedWarning[] },
+  sharesBudget?: SharesBudget,
 ): CallBudget | undefined {
-  if (!hasBudget(limits) && !hasBudget(sessionLimits)) return undefined
+  const allowance = state.caller?.allowance
+  const { agent, tags } = state
+  const shared = sharesBudget?.(agent, tags) ? { agent, tags } : undefined
+  if (!hasBudget(limits) && !hasBudget(sessionLimits) && !hasBudget(allowance) && !shared) return undefined
   const lines = budgetLines(state, { run: limits, session: sessionLimits }).map((line) => lineAfter(line, before))
-  const usdLimit = (limits.maxUsd !== undefined && 'limits') || (sessionLimits.maxUsd !== undefined && 'sessionLimits')
-  return { lines, ...(usdLimit && { usdLimit }), link }
+  const usdLimit =
+    (limits.maxUsd !== undefined && 'limits') ||
+    (sessionLimits.maxUsd !== undefined && 'sessionLimits') ||
+    (allowance?.maxUsd !== undefined && 'budget') ||
+    (shared && 'shared')
+  return { lines, ...(usdLimit && { usdLimit }), link, ...(shared && { shared, warnings }) }
 }
 
 /** The same for a request that continues the session's last one. */
@@ -124,10 +146,40 @@ export async function reserveFor(model: Model, request: ModelRequest, budget: Ca
   const size = sizeOf(model, request, budget, price)
   const reservation = reserve(size, leftOf(budget.lines))
   if (!reservation) throw exhausted(size, budget.lines)
-  await budget.link.reserve(reservation)
+  const share = await shareOf(budget, reservation)
+  // With only a shared budget, the call does not wait for the server: the batch that pays for it has already been set aside.
+  if (budget.lines.length > 0) await budget.link.reserve(reservation)
+  else budget.link.noteReservation(reservation)
   const { outputTokens } = reservation
   const isLowered = model.maxTokens === undefined || outputTokens < (request.maxTokens ?? model.maxTokens)
-  return follow(isLowered ? { ...request, maxTokens: outputTokens } : request, reservation, price, budget.link)
+  const call = follow(isLowered ? { ...request, maxTokens: outputTokens } : request, reservation, price, budget.link)
+  return share ? settling(call, share) : call
+}
+
+/** Takes what the call may cost from the budgets that the session shares; returns what settles it. @throws SharedBudgetExhausted. */
+async function shareOf({ shared, link, warnings }: CallBudget, reservation: Reservation): Promise<((usd: number) => void) | undefined> {
+  if (!shared) return undefined
+  const answer = await link.takeShare({ ...shared, usd: maxCost(reservation).usd })
+  warnings?.push(...(answer.warnings ?? []))
+  if (answer.refused !== undefined) throw new SharedBudgetExhausted(answer.refused)
+  return (usd) => link.settleShare(answer.token, usd)
+}
+
+/** The same call, which says what it has cost. */
+function settling(call: BudgetedCall, settle: (usd: number) => void): BudgetedCall {
+  return {
+    ...call,
+    lost(error, response) {
+      const cost = call.lost(error, response)
+      settle(cost?.usd ?? 0)
+      return cost
+    },
+    recorded(answer, response) {
+      const recorded = call.recorded(answer, response)
+      settle(costOfAnswer({ ...answer, ...recorded }).usd)
+      return recorded
+    },
+  }
 }
 
 function follow(
@@ -189,7 +241,7 @@ function rounded(usage: Usage): Usage {
 }
 
 function sizeOf(model: Model, request: ModelRequest, { known }: CallBudget, price: ModelPrice | Price | undefined): CallSize {
-  const inputTokens = Math.min(maxTokensOf(request), known ? knownTokens(model, known) : Number.POSITIVE_INFINITY)
+  const inputTokens = known ? knownTokens(model, request, known) : maxTokensOf(request)
   const maxOutput = request.maxTokens ?? model.maxTokens ?? DEFAULT_MAX_TOKENS
   const minOutput = (model.thinkingTokens ?? 0) + MIN_ANSWER_TOKENS
   const searchUsd = ((price?.webSearch ?? 0) * searchesIn(request)) / 1_000
@@ -219,10 +271,12 @@ function maxTokensOf({ system, messages, tools, providerTools = [] }: ModelReque
   return jsonBytes(system) + bytesOf(messages) + own
 }
 
-/** Models count different numbers of tokens for the same text. */
-function knownTokens({ name }: Model, { tokens, model, newBytes }: NonNullable<CallBudget['known']>): number {
+function knownTokens({ name }: Model, request: ModelRequest, { tokens, model, newBytes }: NonNullable<CallBudget['known']>): number {
   const isSame = model.startsWith(String(name)) || String(name).startsWith(model)
-  return tokens * (isSame ? 1 : 2) + newBytes + TURN_TOKENS
+  // A long session's whole request is not measured for each call.
+  if (isSame) return tokens + newBytes + TURN_TOKENS
+  // Models count different numbers of tokens for the same text.
+  return Math.min(maxTokensOf(request), tokens * 2 + newBytes + TURN_TOKENS)
 }
 
 /** Bytes of messages. An image counts as many bytes as it can have tokens, and a document as many as it probably has. */
@@ -268,11 +322,17 @@ function exhausted(size: CallSize, lines: readonly BudgetLine[]): NotAfforded {
   const [line] = short
   if (!line) return new NotAfforded('budget_exhausted', 'The budget does not allow another model call.')
   const isAssumed = short.every(({ left, assumed, unit }) => left + assumed >= needed[unit])
-  const { scope, unit, limit, spent, left } = line
+  const { scope, unit, limit, spent, left, granted } = line
   const amount = (value: number): string => (unit === 'usd' ? `${usdText(value)} USD` : counted(value, 'token'))
   const name = `${scope === 'run' ? 'limits' : 'sessionLimits'}.${LIMIT_NAMES[unit]}`
   const sums = `${amount(spent)} of ${amount(limit)} are spent (${name})`
   const needs = `the next model call needs ${amount(needed[unit])}, and ${amount(Math.max(0, left))} are left`
+  if (granted) {
+    const what = `${amount(spent)} of ${amount(limit)} are spent; the next model call needs ${amount(needed[unit])}`
+    return new NotAfforded('budget_exhausted', `The budget that the caller of this agent granted is exhausted: ${what}. ${RAISE_CALLER}`, {
+      isAssumed,
+    })
+  }
   const raise = raisesOf(short, needed)
   const calls = raise.map((limits) => `session.raise(${JSON.stringify(limits)})`).join(' and ')
   // HTTP clients read this message, too. The CLI derives its suggested commands from `raise`.
@@ -280,6 +340,8 @@ function exhausted(size: CallSize, lines: readonly BudgetLine[]): NotAfforded {
   const message = `The budget of the ${scope} ${what}. Raise it: ${calls}.`
   return new NotAfforded('budget_exhausted', message, { isAssumed, raise })
 }
+
+const RAISE_CALLER = 'Raise the budget of the session that called it; this session then continues.'
 
 /** A higher limit for each budget that is short: twice the current one, and enough for the next call with some to spare. */
 function raisesOf(short: readonly BudgetLine[], needed: Record<BudgetLine['unit'], number>): BudgetRaise[] {

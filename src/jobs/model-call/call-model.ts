@@ -1,5 +1,4 @@
 // The job `callModel`: reads the transcript up to the watermark, calls the model, and resolves the requested calls.
-import type { EarlierKeys } from '../../calls/reads.ts'
 import type { CallModelInput, CallModelResult, Ride } from '../../calls/activities.ts'
 import type { Agent } from '../../agent/agent.ts'
 import { builtInTools } from '../../agent/built-in-tools.ts'
@@ -27,6 +26,7 @@ import type { Job, JobNeeds } from '../needs.ts'
 import { type Prompt, renderPrompt, withActiveTools, withVolatile } from './prompt.ts'
 import { hookRoom, type HookRunner } from '../run-hooks.ts'
 import { pastOfCall, resolveCall } from '../tool-call/resolve.ts'
+import { withRule } from '../tool-call/standing.ts'
 import { storedAnswer } from './provider-blocks.ts'
 import { askWithoutRefused } from './refused-content.ts'
 import { CompactionDue, sizing } from './request-size.ts'
@@ -86,10 +86,11 @@ async function answer(needs: JobNeeds, declared: Agent, input: ModelCall, job: J
   const ctx = agentContext(needs, job.sessionId, place, slices)
   if (deadline.leftMs() <= 0) return deadlineExceeded(deadline)
   const { signal, end } = signalUntil(deadline, job.link.signal)
-  const isBudgeted = hasBudget(declared.limits) || hasBudget(declared.sessionLimits)
+  const isShared = needs.sharesBudget(state.agent, state.tags)
+  const isBudgeted = isShared || hasBudget(declared.limits) || hasBudget(declared.sessionLimits)
   let paid = isBudgeted && job.answer ? costOfAnswer(job.answer) : undefined
   try {
-    const agent = await unlessAborted(signal, withToolsNow(declared, ctx.log))
+    const agent = await unlessAborted(signal, withToolsNow(declared, ctx))
     const runner = { hooks: agent.hooks, ctx, attempt: job.attempt.number, room: hookRoom(job.answer?.hooks), signal }
     const before = job.answer ? { runs: job.answer.hooks ?? [] } : await runHooksBefore(runner, view, turn)
     input.hooks.push(...before.runs)
@@ -101,7 +102,7 @@ async function answer(needs: JobNeeds, declared: Agent, input: ModelCall, job: J
     } = job.answer ?? (await newAnswer(agent, view, { job, ctx, signal, needs, hooks: before.runs }))
     if (isBudgeted) paid = costOfAnswer(answered)
     const active = withActiveTools(agent, activeTools)
-    const { requested, runs } = await resolveCalls(active, answered, input, view, runner, needs.earlierKeys)
+    const { requested, runs } = await resolveCalls(active, answered, input, view, runner, needs)
     const calls = requested.map(({ resolution }) => resolution)
     const outputProblem = agent.output && isFinal(answered) ? outputMissing(answered.stopReason) : undefined
     const ofAnswer = outputProblem === undefined ? [...runs, ...(await runHooksOfFinal(runner, answered, calls, turn))] : runs
@@ -134,7 +135,7 @@ async function answer(needs: JobNeeds, declared: Agent, input: ModelCall, job: J
 }
 
 interface AskContext {
-  needs: Pick<JobNeeds, 'gates' | 'worker' | 'values'>
+  needs: Pick<JobNeeds, 'gates' | 'sharesBudget' | 'worker' | 'values'>
   job: Job
   ctx: AgentContext
   signal: AbortSignal
@@ -150,7 +151,7 @@ async function newAnswer(agent: Agent, view: FoldedSession, { job, ctx, signal, 
   const request = requestOf(active, transcript, prompt, ctx)
   const size = sizing(agent, transcript, request, { volatile: prompt.volatile, log: ctx.log })
   const before = [...job.attempt.failed.flatMap(({ spent }) => spent ?? []), ...hooks.flatMap(({ spent = [] }) => spent.map(costOfNote))]
-  const budget = callBudget(agent, view, before, job.link)
+  const budget = callBudget(agent, view, before, job, needs.sharesBudget)
   const ask = (given: Transcript): Promise<ModelAnswer> =>
     askModel(agent, {
       request: given === transcript ? request : requestOf(active, given, prompt, ctx),
@@ -209,7 +210,7 @@ async function resolveCalls(
   { run, turn }: CallModelInput,
   view: FoldedSession,
   runner: HookRunner,
-  earlierKeys: EarlierKeys,
+  { earlierKeys, contextRules }: Pick<JobNeeds, 'earlierKeys' | 'contextRules'>,
 ) {
   const { ctx } = runner
   const { sessionId } = ctx
@@ -232,7 +233,8 @@ async function resolveCalls(
         ...defined({ keysOf }),
       }
       const { runs, input, verdict } = await runHooksOfCall(runner, agent, call, asked.length)
-      return { resolution: await resolveCall(agent, { ...call, input }, { ...past, ctx, verdict }), input, runs }
+      const resolution = await resolveCall(agent, { ...call, input }, { ...past, ctx, verdict })
+      return { resolution: await withRule(resolution, input, view.state, contextRules), input, runs }
     }),
   )
   return { requested: resolved, runs: resolved.flatMap(({ runs }) => runs) }

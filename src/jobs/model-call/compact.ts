@@ -98,7 +98,7 @@ interface Summariser {
   job: Job
   ctx: AgentContext
   signal: AbortSignal
-  needs: Pick<JobNeeds, 'gates' | 'worker'>
+  needs: Pick<JobNeeds, 'gates' | 'sharesBudget' | 'worker'>
   tooLarge: TooLarge
 }
 
@@ -172,7 +172,7 @@ async function modelSummary(
   to: number,
   previous: string | undefined,
   roomIn: (window: number) => number,
-  { agent, view, asks, job, ctx, signal, needs: { gates }, tooLarge }: Summariser,
+  { agent, view, asks, job, ctx, signal, needs: { gates, sharesBudget }, tooLarge }: Summariser,
 ): Promise<WrittenSummary> {
   const from = sentFrom(transcript)
   let end = to
@@ -195,7 +195,8 @@ async function modelSummary(
       agent,
       view,
       job.attempt.failed.flatMap(({ spent }) => spent ?? []),
-      job.link,
+      job,
+      sharesBudget,
     ),
     onBegin: () => job.link.asking(),
     onEnd: (timed) => job.link.asked(timed),

@@ -4,8 +4,9 @@ import type { AskModelInput, NoAnswer, StepReport } from '../../calls/activities
 import type { Agent } from '../../agent/agent.ts'
 import type { AgentFacts, SessionLimits } from '../../session/agent-facts.ts'
 import { failedAttempt } from '../attempt.ts'
-import { ArchiveUnavailable, archiveAway, notServed, StaleWatermark, TryAgain } from '../../calls/errors.ts'
+import { ArchiveUnavailable, archiveAway, budgetAway, notServed, StaleWatermark, TryAgain } from '../../calls/errors.ts'
 import { readTarget } from '../../calls/reads.ts'
+import type { SharedWarning } from '../../session/spending/spend.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import type { FoldedSession } from '../session-views.ts'
 import { TOO_LATE } from '../../session/deadlines.ts'
@@ -40,15 +41,20 @@ export async function modelStep<R extends object>(
   const { attempt } = job
   const failed = [...attempt.failed]
   const facts = factsOf(agent)
+  const warnings: SharedWarning[] = []
   const withFacts = <T extends object>(result: T): T => ({
     ...result,
     ...lostIn({ failed }),
+    ...(warnings.length > 0 && { warnings }),
     ...(input.known !== facts.digest && { facts }),
   })
   try {
     const view = await needs.views.view(readTarget(job, input), job.along)
-    return withFacts(await step({ agent, deadline, job: { ...job, attempt: { ...attempt, failed } }, view }))
+    const result = await step({ agent, deadline, job: { ...job, attempt: { ...attempt, failed }, warnings }, view })
+    if (isExhausted(result) && input.untilServed) throw budgetAway(result.reason)
+    return withFacts(result)
   } catch (error) {
+    if (error instanceof TryAgain) throw error
     if (error instanceof StaleWatermark) return withFacts({ kind: 'stale_watermark' } as const)
     if (error instanceof ArchiveUnavailable) {
       if (input.untilServed) throw archiveAway(error.message)
@@ -58,6 +64,10 @@ export async function modelStep<R extends object>(
     const unread = failedAttempt(attempt.number, error, { retryable: true, worker: needs.worker })
     throw new TryAgain('AttemptFailed', unread.message, { afterMs: STORE_RETRY_MS, failed: unread })
   }
+}
+
+function isExhausted(result: object): result is NoAnswer & { kind: 'budget_exhausted' } {
+  return 'kind' in result && result.kind === 'budget_exhausted'
 }
 
 /** The run's deadline has passed. */

@@ -72,7 +72,9 @@ function namesOf({ name: agent, tools, sources, providerTools }: Agent, selected
       `activeTools of agent "${agent}" returned ${JSON.stringify(unknown)}, but its tools are: ${own.join(', ') || 'none'}.`,
     )
   }
-  return own.filter((name) => selected.includes(name))
+  const isAsked = (name: string): boolean =>
+    sources.some(({ askTool, owns }) => askTool === name && selected.some((one: string) => owns(one)))
+  return own.filter((name) => selected.includes(name) || isAsked(name))
 }
 
 /** The agent as one model call sees it: with the active tools only. */

@@ -1,6 +1,6 @@
 // What only the provider of a model can read: the blocks of its tools, signed thinking, and metadata. Large blocks leave the answer for the
 // side store before it is recorded, and no other provider receives any of this.
-import { sha256Hex } from '../../agent/canonical.ts'
+import { sha256Hex } from '../../agent/sha256.ts'
 import { ModelError } from '../../agent/errors.ts'
 import { BLOB_THRESHOLD_BYTES, blobOfJson } from '../../session/blobs.ts'
 import type { BlobRef } from '../../session/call-facts.ts'

@@ -150,8 +150,8 @@ export function startLimit({ worker }: Pick<JobNeeds, 'worker'>, stopped: AbortS
 /** The input that an activity of the call would have. */
 function inputOf({ resolution, input: args }: ResolvedCall, { job, input, view }: HostCall): ExecuteToolInput {
   const { state, transcript } = view
-  const { run, stretch, turn, epoch, watermark, origin } = input
-  const inRun = { run, intent: state.current?.intent ?? run, stretch, metadata: transcript.newestRun.metadata }
+  const { run, stretch, trace, turn, epoch, watermark, origin } = input
+  const inRun = { run, intent: state.current?.intent ?? run, stretch, trace, metadata: transcript.newestRun.metadata }
   return {
     ...toolCallInput(state, inRun, { turn, input: args, resolution }),
     epoch,

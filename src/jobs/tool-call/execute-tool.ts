@@ -7,7 +7,7 @@ import type { Tool, ToolContext } from '../../agent/tool.ts'
 import { withFields } from '../../log/logger.ts'
 import { callIdOf } from '../../session/ids.ts'
 import { type Effect, OVERDUE_GRACE_MS } from '../../session/call-facts.ts'
-import { agentContext, type JobWithSlices, slicesIfReadable } from '../agent-context.ts'
+import { agentContext, type JobWithSlices, NO_SLICES, slicesIfReadable } from '../agent-context.ts'
 import { failedAttempt, type BodyReports, startReports } from '../attempt.ts'
 import { ABANDON_AFTER_MS, runBody, TimedOut } from './body.ts'
 import { InvalidResult, notServed } from '../../calls/errors.ts'
@@ -27,11 +27,12 @@ const STORE_GRACE_MS = 3_000
 const STRICTNESS = { read: 0, idempotent: 1, external: 2 } as const
 
 /** The tool that the call was resolved with; undefined if this build has a different tool by that name, or none. */
-async function servedTool(needs: JobNeeds, { agent: name, resolution }: ToolCallInput): Promise<Tool | undefined> {
+async function servedTool(needs: JobNeeds, { sessionId }: Job, input: ToolCallInput): Promise<Tool | undefined> {
+  const { agent: name, resolution } = input
   const { effect, schemaDigest } = resolution
   const agent = needs.agents.get(name)
   const isSame = (tool: Tool): boolean => tool.execute !== undefined && tool.schemaDigest === schemaDigest && !isStricter(tool, effect)
-  return agent && toolForCall(agent, resolution, needs.logger, isSame)
+  return agent && toolForCall(agent, resolution, agentContext(needs, sessionId, input, NO_SLICES), isSame)
 }
 
 /** Whether this build's tool allows fewer repetitions than the call's resolution. */
@@ -48,7 +49,7 @@ export async function executeTool(needs: JobNeeds, job: Job, input: ExecuteToolI
   if (input.executionId !== job.executionId) return { kind: 'interrupted', ...before, begun: false }
   const slices = await slicesIfReadable(needs, job, input)
   if (!slices) return { kind: 'not_begun', ...before }
-  const served = await servedTool(needs, input)
+  const served = await servedTool(needs, job, input)
   if (!served) {
     const other = await otherResolution(needs, { ...job, slices }, input)
     if (input.untilServed && !other.resolution) throw notServed(needs.worker, `the tool "${input.resolution.tool}"`)
@@ -100,17 +101,17 @@ async function otherResolution(
   input: ExecuteToolInput,
 ): Promise<Partial<Pick<ExecuteToolResult & { kind: 'not_begun' }, 'resolution'>>> {
   const served = needs.agents.get(input.agent)
-  const agent = served && (await withToolsNow(served, needs.logger))
+  const { sessionId, slices } = job
+  const ctx = agentContext(needs, sessionId, input, slices)
+  const agent = served && (await withToolsNow(served, ctx))
   const { tool, index, generation } = input.resolution
   if (!agent?.tools.has(tool)) return {}
-  const { sessionId, slices } = job
   const { run, intent, turn, keysOf } = input
   const past = await needs.views.view(readTarget(job, input), job.along).catch((err: unknown) => {
     needs.logger.debug({ session: sessionId, call: callIdOfInput(input), err }, 'the events for resolving a call cannot be read now')
   })
   if (!past) return {}
   const call = { sessionId, run, intent, turn, index, tool, input: input.input, ...defined({ generation, keysOf }) }
-  const ctx = agentContext(needs, sessionId, input, slices)
   return { resolution: await resolveCall(agent, call, { ...pastOfCall(past, sessionId, needs.earlierKeys), ctx }) }
 }
 

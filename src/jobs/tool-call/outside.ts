@@ -5,7 +5,7 @@ import { type Json, jsonBytes } from '../../session/json.ts'
 import { numberText } from '../../session/number-text.ts'
 import { MAX_REPLY_BYTES, replyProblem } from '../../session/question.ts'
 import type { CallQuestion } from '../../session/question-facts.ts'
-import { agentContext, readSlices } from '../agent-context.ts'
+import { agentContext, NO_SLICES, readSlices } from '../agent-context.ts'
 import { StaleWatermark } from '../../calls/errors.ts'
 import { NO_REPORTS, toolContext } from './execute-tool.ts'
 import { runHooksOfCall } from '../model-call/hooks.ts'
@@ -22,10 +22,10 @@ import { defined } from '../../session/defined.ts'
 const STORE_WAIT_MS = 5_000
 /** Resolves a call with changed arguments, using this build's tool. */
 export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolInput): Promise<ResolveToolResult> {
-  const served = needs.agents.get(input.agent)
-  const agent = served && (await withToolsNow(served, needs.logger))
-  if (!agent || !hasTool(agent, input.tool)) return { kind: 'not_served' }
   const { sessionId } = job
+  const served = needs.agents.get(input.agent)
+  const agent = served && (await withToolsNow(served, agentContext(needs, sessionId, input, NO_SLICES)))
+  if (!agent || !hasTool(agent, input.tool)) return { kind: 'not_served' }
   const { run, turn, index, generation, tool } = input
   try {
     const { state, transcript, slices } = await needs.views.view(readTarget(job, input), job.along)
@@ -63,7 +63,7 @@ export async function resolveTool(needs: JobNeeds, job: Job, input: ResolveToolI
  */
 export async function checkAnswer(needs: JobNeeds, job: Job, input: CheckAnswerInput): Promise<CheckAnswerResult> {
   if (input.question) return checkReply(input.question, input.result)
-  const tool = await knownTool(needs, input)
+  const tool = await knownTool(needs, job, input)
   if (!tool) return { kind: 'not_served' }
   const message = await outputProblem(tool, input.result)
   if (message !== undefined) return { kind: 'does_not_fit', message }
@@ -83,9 +83,9 @@ function checkReply(question: CallQuestion, answer: Json): CheckAnswerResult {
 }
 
 /** The tool of the call; undefined if this build lacks it, or its source cannot be read now. */
-async function knownTool(needs: JobNeeds, { agent: name, resolution }: CheckAnswerInput): Promise<Tool | undefined> {
-  const agent = needs.agents.get(name)
-  return agent && (await toolNow(agent, resolution.tool, needs.logger).catch(() => undefined))
+async function knownTool(needs: JobNeeds, { sessionId }: Job, input: CheckAnswerInput): Promise<Tool | undefined> {
+  const agent = needs.agents.get(input.agent)
+  return agent && (await toolNow(agent, input.resolution.tool, agentContext(needs, sessionId, input, NO_SLICES)).catch(() => undefined))
 }
 
 /** The call's arguments as its schema returns them. They are in the session's events: the job does not have them. */

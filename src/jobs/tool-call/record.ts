@@ -1,6 +1,6 @@
 // The record of a tool's result: whether it matches the tool's `output` schema, the value, what the model sees instead, and the effect's id
 // in the external system.
-import { sha256Hex } from '../../agent/canonical.ts'
+import { sha256Hex } from '../../agent/sha256.ts'
 import type { Tool, ToolContext } from '../../agent/tool.ts'
 import type { RecordedResult } from '../../calls/activities.ts'
 import { BLOB_THRESHOLD_BYTES, blobOfJson } from '../../session/blobs.ts'

@@ -6,10 +6,12 @@ import { builtInNames, builtInOf } from '../../agent/built-in-tools.ts'
 import { idempotencyKeyOf, InvalidKey, inputDigestOf } from '../../agent/keys.ts'
 import { DEFAULT_APPROVAL_MS } from '../../agent/define-tool.ts'
 import { check } from '../../agent/schema.ts'
-import type { AgentContext, ApprovalContext, ApprovalNeed, Tool, ToolApproval } from '../../agent/tool.ts'
+import type { AgentContext, ApprovalContext, CalledAgent, RequiredApproval, Tool, ToolApproval } from '../../agent/tool.ts'
 import { type ApprovalTerms, type Resolution, SETTLE_AFTER_MS } from '../../session/call-facts.ts'
 import { callIdOf } from '../../session/ids.ts'
-import { copyOf, type Json, jsonBytes } from '../../session/json.ts'
+import { APPROVERS_RULE, isApprovers } from '../../session/approvers.ts'
+import { copyOf, isObject, type Json, jsonBytes } from '../../session/json.ts'
+import { plainOf } from '../../session/protocol/requests.ts'
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
@@ -103,9 +105,38 @@ export async function resolveCall(agent: Agent, call: RequestedCall, options: Re
   const { key } = keyed
   const used = key === undefined ? {} : await usesOf({ key, inputDigest, ...own }, options)
   if (used.invalid) return { ...known, invalid: used.invalid }
+  const called = tool.agent ? await calledOf(tool, tool.agent, await untouched(tool, rawInput, parsed.input), callCtx) : undefined
+  if (called?.invalid) return { ...known, invalid: called.invalid }
   const approval = await approvalOf(tool, await untouched(tool, rawInput, parsed.input), callCtx, verdict.ask)
   if (approval && 'deny' in approval) return { ...known, invalid: { code: 'denied', message: denialOf(approval.deny) } }
-  return { ...known, ...defined({ key, replayOf: used.replayOf }), ...(approval && { approval }) }
+  const sleeping = tool.sleeps && { client: { timeoutMs: tool.sleeps(parsed.input), sleeps: true as const } }
+  return { ...known, ...called, ...sleeping, ...defined({ key, replayOf: used.replayOf }), ...(approval && { approval }) }
+}
+
+/** Maximum bytes of the context of a session that answers a call, because each answer of the model may have many calls. */
+const MAX_CONTEXT_BYTES = 16_000
+
+/** How another agent answers the call, or why it cannot be asked. */
+async function calledOf(
+  tool: Tool,
+  called: CalledAgent,
+  input: unknown,
+  ctx: ApprovalContext,
+): Promise<Pick<Resolution, 'client' | 'invalid'>> {
+  const { name, budget, taskQueue, background } = called
+  const terms = { name, ...defined({ budget: budget && { ...budget }, taskQueue, background }) }
+  if (!called.context) return { client: { agent: terms } }
+  try {
+    const context = plainOf(await inTimeOrThrow(Promise.resolve(called.context(input, ownContext(ctx))), ANSWER_MS))
+    if (context === undefined || jsonBytes(context) > MAX_CONTEXT_BYTES)
+      throw new TypeError(`it must return JSON of at most ${numberText(MAX_CONTEXT_BYTES)} bytes`)
+    return { client: { agent: { ...terms, context } } }
+  } catch (error) {
+    logThrown(ctx, tool, 'context function', error)
+    const reason = error instanceof Error ? error.message : String(error)
+    const message = `The agent "${name}" was not asked: the context for it could not be computed. ${reason}`
+    return { invalid: { code: 'invalid_context', message: cutText(message, MAX_TEXT_BYTES) } }
+  }
 }
 
 /** What a resolution records of a tool that the agent does not have. */
@@ -162,7 +193,7 @@ async function usesOf(
 
 /** Parses the tool's input again if its key function may have changed it, because what is approved must be what is executed. */
 async function untouched(tool: Tool, raw: Json, seen: unknown): Promise<unknown> {
-  if (!tool.approval || typeof tool.idempotency !== 'function') return seen
+  if (!(tool.approval || tool.agent) || typeof tool.idempotency !== 'function') return seen
   const parsed = await parseInput(tool, raw)
   return 'problem' in parsed ? seen : parsed.input
 }
@@ -212,21 +243,39 @@ async function approvalOf(
 ): Promise<ApprovalTerms | { deny: string } | undefined> {
   const { expiresMs = DEFAULT_APPROVAL_MS, onExpiry = 'deny' } = tool.approval ?? {}
   const need = tool.approval ? await approvalNeed(tool, tool.approval, input, ctx) : false
-  if (typeof need === 'object') return need
+  if (typeof need === 'object' && 'deny' in need) return need
   if (ask === undefined && need === false) return undefined
-  const reason = ask ?? need
-  return { expiresMs, onExpiry, ...(typeof reason === 'string' && reason !== '' && { reason: cutText(reason, MAX_TEXT_BYTES) }) }
+  const asked: RequiredApproval & { failed?: true } = typeof need === 'object' ? need : typeof need === 'string' ? { reason: need } : {}
+  const { reason: own, approvers, failed } = asked
+  const reason = ask ?? own
+  const why = typeof reason === 'string' && reason !== '' ? { reason: cutText(reason, MAX_TEXT_BYTES) } : {}
+  return {
+    expiresMs,
+    onExpiry,
+    ...why,
+    ...(approvers && { approvers: { role: approvers.role } }),
+    ...((ask !== undefined || failed) && { failed: true as const }),
+  }
 }
 
+/** `failed`: nobody knows what the function would have said. */
+type KnownNeed = boolean | string | { deny: string } | (RequiredApproval & { failed?: true })
+
 /** The answer of the tool's function; that it failed is a reason to ask a person. */
-async function approvalNeed(tool: Tool, { needed }: ToolApproval, input: unknown, ctx: ApprovalContext): Promise<ApprovalNeed> {
+async function approvalNeed(tool: Tool, { needed }: ToolApproval, input: unknown, ctx: ApprovalContext): Promise<KnownNeed> {
   try {
-    const need = await inTimeOrThrow(needed(input, ownContext(ctx)), ANSWER_MS)
+    const need: unknown = await inTimeOrThrow(needed(input, ownContext(ctx)), ANSWER_MS)
     // Anything else that is not `false` asks a person.
-    return typeof need !== 'object' || typeof (need as Partial<typeof need> | null)?.deny === 'string' ? need : true
+    if (!isObject(need)) return typeof need === 'string' ? need : need !== false
+    const { deny, reason, approvers } = need
+    if (typeof deny === 'string') return { deny }
+    // Whoever reads this as "anyone may" would let people decide whom the tool does not trust.
+    if (approvers !== undefined && !isApprovers(approvers))
+      throw new TypeError(`approval returned approvers that are not ${APPROVERS_RULE}.`)
+    return { ...(typeof reason === 'string' && { reason }), ...(approvers !== undefined && { approvers }) }
   } catch (error) {
     logThrown(ctx, tool, 'approval function', error)
-    return approvalFailed(error instanceof Error ? error.message : String(error))
+    return { reason: approvalFailed(error instanceof Error ? error.message : String(error)), failed: true }
   }
 }
 

@@ -5,14 +5,14 @@ import { NO_REPORTS, storageFor, toolContext } from './execute-tool.ts'
 import type { Job, JobNeeds } from '../needs.ts'
 import { outputProblem, inputForModel, recordResult } from './record.ts'
 import { parseInput } from './resolve.ts'
-import { slicesIfReadable } from '../agent-context.ts'
+import { agentContext, NO_SLICES, slicesIfReadable } from '../agent-context.ts'
 import { toolNow } from '../tools-now.ts'
 
 /** Rethrows what `verify` throws, so that Temporal retries. */
 export async function verifyTool(needs: JobNeeds, job: Job, input: VerifyToolInput): Promise<VerifyToolResult> {
   // Any build that has the tool can verify, even with another schema, because `verify` is a read and its arguments are parsed below.
   const agent = needs.agents.get(input.agent)
-  const tool = agent && (await toolNow(agent, input.resolution.tool, needs.logger))
+  const tool = agent && (await toolNow(agent, input.resolution.tool, agentContext(needs, job.sessionId, input, NO_SLICES)))
   if (!tool) return { kind: 'not_begun' }
   const { verify } = tool
   if (!verify) return { kind: 'cannot_tell', message: 'The tool has no verify.' }

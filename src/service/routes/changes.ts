@@ -4,18 +4,46 @@ import { z } from 'zod'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
 import { prefixOf, requireOwnId, tagsOfFork } from '../access.ts'
-import { RequestRefusedError } from '../../client/errors.ts'
-import { uuidOf } from '../../client/session/session-id.ts'
+import { forkIdOf } from '../../client/session/forking.ts'
 import type { RecoverOptions, RollbackOptions } from '../../client/types.ts'
+import { requireOwnFilesInResult } from '../provider-files.ts'
 import { requestIdOf, REPEATABLE } from '../request-id.ts'
 import { answerWith, MEMORY, route, type RouteCall, typed } from '../route.ts'
-import { callId, json, note, OF_CALL, OF_SESSION, sessionId, TARGET, WHY } from '../schemas.ts'
+import { callId, json, messageId, note, OF_CALL, OF_SESSION, runNumber, sessionId, TARGET, WHY } from '../schemas.ts'
 
 const why = z.strictObject(WHY)
 const digest = z.string().min(1).max(200).describe('The digest of the arguments that the person has read, from the list of pending calls.')
+const REMEMBER = z.strictObject({
+  for: z
+    .union([z.enum(['session', 'context']), z.strictObject({ context: z.array(z.string()).min(1).max(20) })])
+    .describe(
+      'This session, or sessions of the agent and the tenant with the same context, or with the same values in these members of it.',
+    ),
+  matching: z
+    .union([
+      z.enum(['tool', 'input']),
+      z.record(
+        z.string(),
+        z.strictObject({
+          max: z.number().optional(),
+          min: z.number().optional(),
+          equals: json.optional(),
+          oneOf: z.array(json).optional(),
+        }),
+      ),
+    ])
+    .describe('All calls of the tool, those with the same arguments, or those whose arguments are within bounds, by JSON pointer.'),
+  until: z.number().optional().describe('Until then, in milliseconds since 1970.'),
+  uses: z.int().min(1).optional().describe('For so many calls.'),
+})
 const DONE = { status: 204, description: 'It is done.' } as const
 const ACCEPTED = { status: 202, description: 'It is accepted.' } as const
 const calls = z.array(callId).max(1_000).optional()
+const seenSeq = z
+  .int()
+  .min(1)
+  .optional()
+  .describe('The newest event that the person has seen: refused with `session_moved` if a later one changes what this would do.')
 
 const SEND = { method: 'post', tag: 'sessions', scope: 'send', params: OF_SESSION } as const
 const OPERATE = { method: 'post', tag: 'operations', scope: 'operate', params: OF_SESSION } as const
@@ -25,11 +53,13 @@ type Caller = Pick<RouteCall<unknown, unknown, unknown>, 'access' | 'request' | 
 
 /** Who makes the request, and its id if it has one. */
 const saidIn = (call: Caller): { by: string; requestId?: string } => ({ by: call.by, ...requestIdOf(call) })
+/** The same for a decision, which may need a role. */
+const decidedIn = (call: Caller) => ({ ...saidIn(call), roles: call.access.roles ?? [] })
 
 /** A fork's id; a repeated request gets the same one. */
-function newForkId(call: Caller): string {
+function newForkId(call: Caller, session: string): string {
   const { requestId } = requestIdOf(call)
-  return `${prefixOf(call.access) ?? ''}${requestId === undefined ? randomUUID() : uuidOf(requestId)}`
+  return `${prefixOf(call.access) ?? ''}${requestId === undefined ? randomUUID() : forkIdOf(session, requestId)}`
 }
 
 export const CHANGE_ROUTES = [
@@ -39,10 +69,15 @@ export const CHANGE_ROUTES = [
     operation: 'approveCall',
     summary: 'Approve a call that waits for approval, with the model’s arguments or with others.',
     scope: 'approve',
-    body: z.strictObject({ digest, note, input: json.optional().describe('Arguments to execute it with.') }),
-    answer: typed('The digest of what is executed.'),
+    body: z.strictObject({
+      digest,
+      note,
+      input: json.optional().describe('Arguments to execute it with.'),
+      remember: REMEMBER.optional().describe('Approves later calls of the tool, too, without asking.'),
+    }),
+    answer: typed('The digest of what is executed; with `remember`, the id of the rule, and other calls that it has approved.'),
     handle: ({ params, body, ...call }) =>
-      call.session(params.session).approve(params.call, { ...defined(body), ...saidIn(call), digest: body.digest } as never),
+      call.session(params.session).approve(params.call, { ...defined(body), ...decidedIn(call), digest: body.digest } as never),
   }),
   route({
     ...DECIDE,
@@ -53,7 +88,7 @@ export const CHANGE_ROUTES = [
     body: z.strictObject({ digest, note, reason: WHY.reason.describe('The reason; recorded, and shown to the model.') }),
     answer: DONE,
     handle: ({ params, body, ...call }) =>
-      call.session(params.session).deny(params.call, { ...defined(body), ...saidIn(call), digest: body.digest }),
+      call.session(params.session).deny(params.call, { ...defined(body), ...decidedIn(call), digest: body.digest }),
   }),
   route({
     ...DECIDE,
@@ -68,10 +103,12 @@ export const CHANGE_ROUTES = [
       digest: z.string().optional().describe('The digest of the question; if the call asks another one by now, the answer is refused.'),
     }),
     answer: DONE,
-    handle: ({ params, body, ...call }) =>
-      call
+    async handle({ params, body, ...call }) {
+      requireOwnFilesInResult(call.access, body.result, 'body.result')
+      await call
         .session(params.session)
-        .answer(params.call, (body.result ?? null) as never, { ...saidIn(call), ...defined({ digest: body.digest }) }),
+        .answer(params.call, (body.result ?? null) as never, { ...saidIn(call), ...defined({ digest: body.digest }) })
+    },
   }),
   route({
     ...DECIDE,
@@ -88,9 +125,10 @@ export const CHANGE_ROUTES = [
       note,
     }),
     answer: DONE,
-    handle({ params, body, ...call }) {
+    async handle({ params, body, ...call }) {
       const { resolution, note: said } = body
       const happened = typeof resolution === 'object' && resolution.happened
+      if (happened) requireOwnFilesInResult(call.access, resolution.result, 'body.resolution.result')
       const told = happened ? { happened, result: (resolution.result ?? null) as Json } : resolution
       return call.session(params.session).resolve(params.call, told as never, { ...saidIn(call), ...defined({ note: said }) })
     },
@@ -101,7 +139,10 @@ export const CHANGE_ROUTES = [
     operation: 'interruptSession',
     headers: REPEATABLE,
     summary: 'Stop the run in progress.',
-    body: why,
+    body: z.strictObject({
+      run: runNumber.optional().describe('Only this run. Once it is over, nothing is stopped. Default: the one in progress.'),
+      ...WHY,
+    }),
     answer: ACCEPTED,
     handle: ({ params, body, ...call }) => call.session(params.session).interrupt({ ...saidIn(call), ...defined(body) }),
   }),
@@ -111,7 +152,7 @@ export const CHANGE_ROUTES = [
     operation: 'regenerate',
     headers: REPEATABLE,
     summary: 'Answer the newest run’s messages again; completed effects are not repeated.',
-    body: why,
+    body: z.strictObject({ seenSeq, ...WHY }),
     answer: typed('The message that is answered again.', 202),
     async handle({ params, body, ...call }) {
       return { messageId: (await call.session(params.session).regenerate({ ...saidIn(call), ...defined(body) })).messageId }
@@ -121,9 +162,24 @@ export const CHANGE_ROUTES = [
     ...SEND,
     path: '/v1/sessions/{session}/close',
     operation: 'closeSession',
+    headers: REPEATABLE,
     summary: 'Close the session once its run has ended. The next message that names the agent opens it again.',
+    body: z.strictObject({
+      unschedule: z.boolean().optional().describe('Takes back its scheduled messages first. Default false: it does not close with any.'),
+    }),
     answer: ACCEPTED,
-    handle: ({ session, params, by }) => session(params.session).close({ by }),
+    handle: ({ params, body, ...call }) => call.session(params.session).close({ ...saidIn(call), ...defined(body) }),
+  }),
+  route({
+    ...SEND,
+    path: '/v1/sessions/{session}/messages/{message}/unschedule',
+    operation: 'unscheduleMessage',
+    params: z.strictObject({ session: sessionId, message: messageId }),
+    headers: REPEATABLE,
+    summary: 'Take back a message that the session would deliver later.',
+    body: why,
+    answer: DONE,
+    handle: ({ params, body, ...call }) => call.session(params.session).unschedule(params.message, { ...saidIn(call), ...defined(body) }),
   }),
   route({
     ...OPERATE,
@@ -145,6 +201,7 @@ export const CHANGE_ROUTES = [
       skip: calls,
       redo: calls,
       force: z.boolean().optional().describe('Completed effects among `redo` may happen again.'),
+      seenSeq,
       ...WHY,
     }),
     answer: DONE,
@@ -162,6 +219,7 @@ export const CHANGE_ROUTES = [
         .enum(['kept', 'forgotten'])
         .optional()
         .describe('`forgotten`: you have undone the effects outside of pawl, so they may happen again.'),
+      seenSeq,
       ...WHY,
     }),
     answer: typed('The session’s new position, and the effects that were not undone.'),
@@ -179,6 +237,7 @@ export const CHANGE_ROUTES = [
       id: sessionId.optional(),
       keys: z.enum(['carried', 'forgotten']).optional(),
       interrupt: z.boolean().optional().describe('Whether a run in progress is interrupted first. Default true.'),
+      seenSeq,
       tags: z.array(z.string()).max(100).optional(),
     }),
     answer: typed('The fork.', 201),
@@ -186,15 +245,10 @@ export const CHANGE_ROUTES = [
       const { access } = call
       const source = call.session(params.session)
       const said = saidIn(call)
-      const { id = newForkId(call), tags, ...rest } = body
+      const { id = newForkId(call, params.session), tags, ...rest } = body
       requireOwnId(access, id)
       const options = { ...defined({ ...rest, tags: tagsOfFork(access, tags) }), ...said, id }
-      const fork = await source.fork(options).catch((error: unknown) => {
-        // Only the same request makes a fork with this id.
-        const isSame = said.requestId !== undefined && body.id === undefined
-        if (isSame && error instanceof RequestRefusedError && error.code === 'session_exists') return { id }
-        throw error
-      })
+      const fork = await source.fork(options)
       return answerWith({ sessionId: fork.id }, 201, {})
     },
   }),

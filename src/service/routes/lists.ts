@@ -14,10 +14,11 @@ const TAGS = {
 }
 const agent = named.optional().describe('Only sessions of this agent.')
 const session = sessionId.optional().describe('Only this session.')
+const tree = z.boolean().optional().describe('With `session`: also the sessions that answer its agent calls. Default false.')
 
 /** Restricts a filter to the caller's sessions. @throws SessionNotFoundError for any other session. */
-function within(access: Access, filter: { session?: string | undefined; agent?: string | undefined }): never {
-  if (filter.session !== undefined) requireSession(access, filter.session)
+function within(access: Access, filter: { session?: string | undefined; tree?: unknown; agent?: string | undefined }): never {
+  for (const named of [filter.session, filter.tree]) if (typeof named === 'string') requireSession(access, named)
   return defined({ ...filter, idPrefix: prefixOf(access) }) as never
 }
 
@@ -52,6 +53,8 @@ export const LIST_ROUTES = [
     query: {
       status: z.array(STATUS).min(1).optional(),
       paused: z.boolean().optional(),
+      children: z.boolean().optional().describe('Also sessions that answer agent calls of other sessions. Default false.'),
+      tree: sessionId.optional().describe('Only this session and those that answer its agent calls, directly or further down.'),
       agent,
       ...TAGS,
       ...SPAN,
@@ -69,6 +72,9 @@ export const LIST_ROUTES = [
       agent,
       ...TAGS,
       session,
+      tree,
+      role: named.optional().describe('That a person with this role must approve.'),
+      group: named.optional().describe('That one decision can settle: the `group` of one of them.'),
       ...PAGE,
     },
     description: 'A page of calls.',
@@ -107,7 +113,7 @@ export const LIST_ROUTES = [
     path: '/v1/usage',
     operation: 'sumUsage',
     summary: 'Sums of tokens and US dollars: days newest first, turns (of one session) in order, others highest cost first.',
-    query: { by: z.enum(SUMS), session, ...SPAN, ...PAGE },
+    query: { by: z.enum(SUMS), session, tree, ...SPAN, ...PAGE },
     description: 'A page of sums.',
     read: (pawl, filter) => pawl.usage(filter),
   }),

@@ -4,8 +4,8 @@ import { z } from 'zod'
 import type { Pawl } from '../../client/pawl.ts'
 import { ResultTimeoutError, SessionNotFoundError, SessionUnavailableError } from '../../client/errors.ts'
 import { uuidOf } from '../../client/session/session-id.ts'
+import { valueBytes } from '../../client/session/stored-past.ts'
 import { checkContent, checkOpening } from '../../client/session/large-content.ts'
-import type { DocumentBlock } from '../../session/content.ts'
 import type { SendOptions, SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
@@ -14,18 +14,33 @@ import { StoreError } from '../../connect/errors.ts'
 import { contextFor, prefixOf, requireOwnId, requireScope, tagsFor } from '../access.ts'
 import { ServiceError } from '../errors.ts'
 import { firstOf } from '../first-of.ts'
+import { requireOwnFiles } from '../provider-files.ts'
 import { answerWith, type RouteCall, MEMORY, route, typed } from '../route.ts'
-import { after, IDEMPOTENCY, json, matching, MESSAGE, messageId, OF_SESSION, OPENING, PAGE, sessionId, STEPS } from '../schemas.ts'
+import {
+  after,
+  IDEMPOTENCY,
+  json,
+  LATER,
+  matching,
+  MESSAGE,
+  messageId,
+  OF_SESSION,
+  OPENING,
+  PAGE,
+  runNumber,
+  sessionId,
+  STEPS,
+} from '../schemas.ts'
 
 const AT_CHECKPOINT = z.strictObject({ at: z.int().min(1).optional().describe('The number of a checkpoint. Default: now.') })
 const MAX_EVENTS = 500
+/** How often a large value is in memory while it is sent. */
+const VALUE_FACTOR = 4
 const MAX_WAIT_S = 60
 const DEFAULT_WAIT_S = 20
-/** The maximum of a column in Postgres. */
-const MAX_RUN = 2_147_483_647
 
-const open = z.strictObject({ id: sessionId.optional(), ...OPENING, ...STEPS, ...MESSAGE })
-const send = z.strictObject({ ...OPENING, ...STEPS, agent: OPENING.agent.optional(), ...MESSAGE })
+const open = z.strictObject({ id: sessionId.optional(), ...OPENING, ...STEPS, ...MESSAGE, ...LATER })
+const send = z.strictObject({ ...OPENING, ...STEPS, agent: OPENING.agent.optional(), ...MESSAGE, ...LATER })
 
 type OpenBody = Omit<z.output<typeof open>, 'agent'> & { agent?: string | undefined }
 
@@ -39,15 +54,7 @@ function requireSendable(
   // Only `operate` may set these: otherwise, a tenant's user could put their own sessions ahead of others.
   if (priority !== undefined || heartbeatTimeout !== undefined) requireScope(access, 'operate')
   if (agent !== undefined && agents && !agents.includes(agent)) throw unknownAgent(agent, agents)
-  // All tenants share the provider's account, where an id names a file of any of them.
-  if (access.tenant !== undefined && namesFile(content)) {
-    const detail = 'a caller of one tenant cannot send the id of a file at the provider: send its data, or let your backend send the id'
-    throw new ServiceError('forbidden', 403, `body.content: ${detail}.`, { parts: [{ at: 'body.content', detail }] })
-  }
-}
-
-function namesFile(content: unknown): boolean {
-  return Array.isArray(content) && content.some((block) => (block as Partial<DocumentBlock> | null)?.source?.type === 'file')
+  requireOwnFiles(access, content, 'body.content')
 }
 
 /**
@@ -65,14 +72,14 @@ export function checkSending(call: RouteCall<unknown, unknown, unknown>, id: str
 export async function sendTo(call: RouteCall<unknown, unknown, unknown>, id: string, body: OpenBody, fresh: { isNew?: true } = {}) {
   const { pawl, access, request } = call
   requireSendable(call, id, body)
-  const { agent, content, metadata, deadline, interrupt, context, tags, idleTimeout, heartbeatTimeout, priority } = body
+  const { agent, content, metadata, deadline, at, delay, interrupt, context, tags, idleTimeout, heartbeatTimeout, priority } = body
   const session = pawl.session(id, {
     ...defined({ agent, idleTimeout, heartbeatTimeout, priority: priority && defined(priority) }),
     // Without an agent, no session is started, so these would not be used.
     ...(agent !== undefined && defined({ tags: tagsFor(access, tags), context: contextFor(access, context as Json | undefined) })),
   } as object)
   const options = {
-    ...defined({ messageId: messageIdOf(request, body), metadata, deadline, interrupt }),
+    ...defined({ messageId: messageIdOf(request, body), metadata, deadline, at, delay, interrupt }),
     by: call.by,
     ...fresh,
   } as SendOptions
@@ -191,6 +198,14 @@ export const SESSION_ROUTES = [
     },
   }),
   route({
+    ...READ_PAGE,
+    path: '/v1/sessions/{session}/scheduled',
+    operation: 'listScheduled',
+    summary: 'The messages that the session delivers later, the earliest first.',
+    answer: typed('The messages.'),
+    handle: async ({ session, params }) => ({ items: await session(params.session).scheduled() }),
+  }),
+  route({
     method: 'get',
     path: '/v1/sessions/{session}/messages/{message}/run',
     operation: 'awaitRun',
@@ -222,7 +237,7 @@ export const SESSION_ROUTES = [
     tag: 'sessions',
     scope: 'read',
     memory: MEMORY.page,
-    params: z.strictObject({ session: sessionId, run: z.int().min(1).max(MAX_RUN) }),
+    params: z.strictObject({ session: sessionId, run: runNumber }),
     answer: typed('The run.'),
     handle: ({ session, params }) => session(params.session).runReport(params.run),
   }),
@@ -234,10 +249,15 @@ export const SESSION_ROUTES = [
     query: z.strictObject({
       after,
       limit: z.int().min(1).max(MAX_EVENTS).optional().describe(`Default ${MAX_EVENTS}. A page of large events has fewer.`),
+      stored: z
+        .boolean()
+        .optional()
+        .describe('Only those in Postgres, without waiting for a worker that could have newer ones. Default false.'),
     }),
     answer: typed('The next events; empty if there are no more yet.'),
     async handle({ session, params, query }) {
-      return { items: await firstOf(session(params.session).events({ after: query.after ?? 0 }), query.limit ?? MAX_EVENTS) }
+      const { after = 0, limit = MAX_EVENTS, stored = false } = query
+      return { items: await firstOf(session(params.session).events({ after, stored }), limit) }
     },
   }),
   route({
@@ -286,7 +306,8 @@ export const SESSION_ROUTES = [
     summary: 'A large value that an event or message refers to.',
     tag: 'sessions',
     scope: 'read',
-    memory: MEMORY.value,
+    // A tool's result may have 64 MB: the row, its text, and the bytes that are sent.
+    memory: async ({ session, params }) => MEMORY.little + VALUE_FACTOR * ((await valueBytes(session(params.session), params.sha256)) ?? 0),
     params: z.strictObject({ session: sessionId, sha256: matching(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hex') }),
     answer: { status: 200, description: 'The value.', schema: json },
     async handle({ session, params }) {

@@ -10,18 +10,24 @@ import { defined } from '../../session/defined.ts'
 import { blockOfFile } from '../../session/file-block.ts'
 import { requestIdOf as modelsIdOf } from '../../session/ids.ts'
 import { isObject, type JsonObject } from '../../session/json.ts'
+import type { CallState } from '../../session/state.ts'
+import type { SessionEvent } from '../../session/events.ts'
 import { changesChat } from '../../ui/changes.ts'
 import { newestSeq, type UiOutline } from '../../ui/outline.ts'
+import { addToNewest } from '../../ui/messages.ts'
 import { messagesOfPage, partOf, type UiPagePart } from '../../ui/pages.ts'
 import { approvalOf, standingIn } from '../../ui/protocol.ts'
+import { surviving } from '../../ui/surviving.ts'
 import { resumePoint } from '../../ui/streaming.ts'
 import type { ErrorTexts } from '../../ui/user-texts.ts'
 import { callerOf, requireOwnId, requireScope } from '../access.ts'
 import { ServiceError } from '../errors.ts'
-import { requestIdOf, REPEATABLE } from '../request-id.ts'
+import { requireOwnFilesInResult } from '../provider-files.ts'
+import { KEY, requestIdOf, REPEATABLE } from '../request-id.ts'
 import { type RouteCall, MEMORY, route, typed } from '../route.ts'
 import { after, matching, OF_SESSION, OPENING, sessionId, streamOf } from '../schemas.ts'
 import type { StreamItem, StreamSource } from '../streams.ts'
+import { agentChunks } from '../ui-children.ts'
 import { contentsOf, knownPastFor, MAX_VALUE_BYTES, pageIn, pastFor, pastSince } from '../ui-past.ts'
 import { cursorOf, UI_HEADERS, uiEnding, uiEvents, type UiStreamRequest } from '../ui-stream.ts'
 import { checkSending, sendTo } from './sessions.ts'
@@ -51,6 +57,7 @@ const CHAT = z.strictObject({
     .describe('The route reads only the message that is sent, or whose calls are decided on: the session has the others.'),
   trigger: z.enum(['submit-message', 'regenerate-message']).optional(),
   messageId: z.string().max(200).optional(),
+  requestId: KEY.optional().describe('For `regenerate-message`, the same as the header `Idempotency-Key`, which has priority.'),
   ...OPENING,
   agent: OPENING.agent.optional(),
 })
@@ -66,14 +73,14 @@ type MessageOfPage = z.output<typeof UI_MESSAGE>
 type Show = { show?: 'pieces' | 'steps' | undefined }
 type ChatCall = RouteCall<unknown, Show, Chat>
 
-type ChatStreamRequest = Omit<UiStreamRequest, 'show' | 'errorTexts'>
+type ChatStreamRequest = Omit<UiStreamRequest, 'show' | 'errorTexts' | 'open'>
 
 function sourceOf(
-  { request, query, errorTexts, reauthorize }: RouteCall<unknown, Show, unknown>,
+  { request, query, errorTexts, reauthorize, session }: RouteCall<unknown, Show, unknown>,
   opening: ChatStreamRequest,
 ): Omit<StreamSource, 'caller'> {
   return {
-    items: uiEvents({ ...opening, show: query.show ?? 'steps', errorTexts }),
+    items: uiEvents({ ...opening, show: query.show ?? 'steps', errorTexts, open: session }),
     ending: uiEnding,
     headers: UI_HEADERS,
     signal: request.signal,
@@ -113,14 +120,25 @@ async function say(call: ChatCall, message: MessageOfPage): Promise<ChatStreamRe
 /** Goes back to before the message, if the session has it with another content. Returns the newest event from before. */
 async function goBackBefore(call: ChatCall, handle: SessionHandle, message: string, sent: Parameters<typeof sendTo>[2]): Promise<number> {
   const { outline, stored } = await pastFor(handle, { message, since: 0 })
-  const known = outline.events.findLast((event) => event.type === 'message_received' && event.messageId === message)
-  if (!known || (await isSaid(handle, known.seq, stored, sent.content as string | UserBlock[]))) return 0
+  const isIt = ({ event }: UiPagePart): boolean => event.type === 'message_received' && event.messageId === message
+  const known = surviving(outline.events).findLast(isIt)?.event
+  const content = sent.content as string | UserBlock[]
+  if (!known || (await isSaid(handle, known.seq, stored, content))) return 0
   requireScope(call.access, 'operate')
   // What cannot be sent must not cost the conversation anything.
   checkSending(call, call.body.id, sent)
   requireAgent(outline, sent.agent)
-  await handle.rollback({ message, by: call.by, reason: 'The message was edited.' })
+  const requestId = sameFor(call, outline, ['edit', known.seq, content])
+  await handle.rollback({ message, by: call.by, reason: 'The message was edited.', requestId })
   return newestSeq(outline)
+}
+
+/** The id of all equal requests of a caller that are made while the session is where it is, such as both of a double click. */
+function sameFor(call: ChatCall, { events }: UiOutline, what: readonly unknown[]): string {
+  const wentBack = events.findLast(({ type }) => type === 'rolled_back')?.seq ?? 0
+  return createHash('sha256')
+    .update(`${callerOf(call.access)}\n${JSON.stringify([...what, wentBack])}`)
+    .digest('hex')
 }
 
 /** @throws MessageRejectedError `agent_mismatch`, with which the session would refuse the message. */
@@ -154,12 +172,20 @@ function contentOf({ parts }: MessageOfPage): string | UserBlock[] {
   return texts.length === 1 && blocks.length === 1 ? (texts[0] ?? '') : blocks
 }
 
+/** Parts of other types are the page's own. A text or a file that cannot be read is refused: the model would answer without it. */
 function blockOf(part: z.output<typeof PART>, at: string): UserBlock[] {
-  if (part.type === 'text' && typeof part.text === 'string') return part.text === '' ? [] : [{ type: 'text', text: part.text }]
-  if (part.type !== 'file' || typeof part.url !== 'string') return []
-  return [fileOf({ ...part, url: part.url }, at)]
+  const { type, text, url } = part
+  if (type === 'text') {
+    if (typeof text !== 'string') throw invalid(`${at}.text`, 'must be text')
+    return text === '' ? [] : [{ type, text }]
+  }
+  if (type !== 'file') return []
+  if (typeof url !== 'string') throw invalid(`${at}.url`, 'must be a data URL or an http address')
+  return [fileOf({ ...part, url }, at)]
 }
 
+/** The types of images that models accept, and those of the AI SDK for any image. */
+const IMAGE_TYPE = /^image(?:\/(?:\*|jpeg|jpg|png|gif|webp))?$/i
 /** `data:<type>[;<parameter>…];base64,<data>`, as browsers read files. */
 const DATA_URL = /^data:([^;,]*)(?:;[^;,]*)*;base64,/
 
@@ -170,7 +196,7 @@ function fileOf({ url, mediaType, filename }: Record<string, unknown> & { url: s
     const block = blockOfFile({ data: url.slice(begin.length), mediaType: type || (typeof mediaType === 'string' ? mediaType : ''), title })
     if (block) return block
   } else if (/^https?:\/\/\S+$/.test(url)) {
-    if (String(mediaType).startsWith('image/')) return { type: 'image', source: { type: 'url', url } }
+    if (IMAGE_TYPE.test(String(mediaType))) return { type: 'image', source: { type: 'url', url } }
     if (mediaType === 'application/pdf') return { type: 'document', source: { type: 'url', url }, ...defined({ title }) }
   }
   throw invalid(at, 'a file must be an image (JPEG, PNG, GIF or WebP), a PDF or text, inline or, except text, at an http address')
@@ -192,7 +218,11 @@ async function regenerate(call: ChatCall): Promise<ChatStreamRequest> {
     const from = { message: said, since: run - 1 }
     return { session: handle, from, past: await pastFor(handle, from) }
   }
-  const repeated = await handle.regenerate({ by, ...requestIdOf(call) })
+  const repeated = await handle.regenerate({
+    by,
+    requestId: sameFor(call, outline, ['regenerate', run]),
+    ...requestIdOf(call, body.requestId),
+  })
   // A request that was sent before has begun the answer already.
   const from = { message: repeated.messageId, since: Math.min(newest, (regeneratedAt(repeated) ?? newest) - 1) }
   return { session: handle, from, past: await pastFor(handle, from) }
@@ -218,7 +248,7 @@ async function decide(call: ChatCall, message: MessageOfPage): Promise<ChatStrea
   }
   const from = { after, answer: message.id }
   const { outline } = await pastFor(handle, from)
-  const decisions = decisionsOf(message, outline, call)
+  const decisions = decisionsOf(message, outline, after, call)
   if (decisions.some(({ scope }) => scope === 'approve')) requireScope(access, 'approve')
   const decided = new Set<string>()
   for (const { callId, make } of decisions) {
@@ -236,9 +266,11 @@ interface UiDecision {
   make(session: SessionHandle): Promise<unknown>
 }
 
-function decisionsOf({ parts }: MessageOfPage, { state: now }: UiOutline, { by }: ChatCall): UiDecision[] {
+/** `after`: the newest event that the page shows. */
+function decisionsOf({ parts }: MessageOfPage, { state: now, events }: UiOutline, after: number, { by, access }: ChatCall): UiDecision[] {
   const calls = now?.current?.calls ?? []
-  return parts.flatMap((part): UiDecision[] => {
+  const { roles = [] } = access
+  return parts.flatMap((part, n): UiDecision[] => {
     const { state, toolCallId, approval } = part
     const asked = state === 'approval-responded' && isObject(approval) ? approvalOf(approval.id) : undefined
     if (asked && isObject(approval)) {
@@ -246,18 +278,29 @@ function decisionsOf({ parts }: MessageOfPage, { state: now }: UiOutline, { by }
       const reason = typeof approval.reason === 'string' ? approval.reason : undefined
       const make = (session: SessionHandle) =>
         approval.approved === true
-          ? session.approve(callId, { digest, by, ...defined({ note: reason }) })
-          : session.deny(callId, { digest, by, ...defined({ reason }) })
+          ? session.approve(callId, { digest, by, roles, ...defined({ note: reason }) })
+          : session.deny(callId, { digest, by, roles, ...defined({ reason }) })
       return [{ callId, scope: 'approve', make }]
     }
-    const waiting = calls.find(({ callId, status }) => modelsIdOf(callId) === toolCallId && status === 'awaiting_answer')
-    if (!waiting || (state !== 'output-available' && state !== 'output-error')) return []
+    const waiting = calls.find((one) => modelsIdOf(one.callId) === toolCallId && waitsForPage(one))
+    const isOfEarlierCall = events.some((event) => event.seq > after && makesAgain(event, waiting?.callId))
+    if (!waiting || isOfEarlierCall || (state !== 'output-available' && state !== 'output-error')) return []
     const result =
       state === 'output-available'
         ? (part.output ?? null)
         : { error: typeof part.errorText === 'string' ? part.errorText : 'The tool failed.' }
+    requireOwnFilesInResult(access, result, `body.messages.parts.${n}.output`)
     return [{ callId: waiting.callId, scope: 'send', make: (session) => session.answer(waiting.callId, result as never, { by }) }]
   })
+}
+
+function makesAgain(event: SessionEvent, callId: string | undefined): boolean {
+  return event.type === 'recovery_started' && (event.redo ?? []).some((one) => one.as === callId && one.callId !== callId)
+}
+
+/** Whether a page may answer the call. It also has outputs of other calls, such as what an agent that answers one has said so far. */
+function waitsForPage({ status, asked, asking }: CallState): boolean {
+  return status === 'awaiting_answer' && asked?.child === undefined && asking?.question === undefined
 }
 
 export const UI_ROUTES = [
@@ -352,7 +395,8 @@ export const UI_ROUTES = [
         .describe('The cursor of a page: the messages before it.'),
     }),
     answer: typed('A page of messages, oldest first.'),
-    handle: async ({ session, params, query, errorTexts }) => messagesPage(session(params.session), { ...query, errorTexts }),
+    handle: async ({ session, params, query, errorTexts }) =>
+      messagesPage(session(params.session), { ...query, errorTexts, open: session }),
   }),
 ]
 
@@ -360,15 +404,21 @@ interface AskedPage {
   limit?: number | undefined
   cursor?: string | undefined
   errorTexts: ErrorTexts
+  open(sessionId: string): SessionHandle
 }
 
-async function messagesPage(session: SessionHandle, { limit = 200, cursor, errorTexts }: AskedPage) {
+async function messagesPage(session: SessionHandle, { limit = 200, cursor, errorTexts, open }: AskedPage) {
   const paging = { limit, characters: PAGE_CHARACTERS, maxValueBytes: MAX_VALUE_BYTES }
   const { plan, stored, seq } = await pageIn(session, { ...paging, before: cursor === undefined ? undefined : Number(cursor) })
   const parts: UiPagePart[] = []
   for await (const { event, place } of contentsOf(session, plan.toRead, stored)) parts.push(partOf(event, place))
+  const messages = messagesOfPage(plan, parts, errorTexts)
+  if (cursor === undefined) {
+    const shown = parts.flatMap(({ event, isArchived }) => (isArchived ? [] : [event]))
+    addToNewest(messages, await agentChunks(session.id, shown, { open, errorTexts }))
+  }
   return {
-    messages: messagesOfPage(plan, parts, errorTexts),
+    messages,
     ...(plan.cursor !== undefined && { cursor: String(plan.cursor) }),
     ...(cursor === undefined && { seq }),
   }

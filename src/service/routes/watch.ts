@@ -1,6 +1,8 @@
 // Routes that stream: the live events of a session, and the feed of all sessions.
 import { z } from 'zod'
 import type { Pawl } from '../../client/pawl.ts'
+import { treePlaces, treeStartIn } from '../../client/session/tree-places.ts'
+import type { TreeStart } from '../../client/session/tree-watch.ts'
 import type { SessionHandle } from '../../client/types.ts'
 import { defined } from '../../session/defined.ts'
 import { callerOf, prefixOf } from '../access.ts'
@@ -49,6 +51,27 @@ async function* itemsOf(session: SessionHandle, from: number, signal: AbortSigna
   }
 }
 
+/** Where the stream of a tree begins: after an event of the session, or after one for each session that it was showing. */
+function treeStartOf(request: Request, session: string, given = 0): TreeStart {
+  const last = request.headers.get('last-event-id')
+  if (last === null || last === '') return given
+  const start = treeStartIn(session, last)
+  if (start !== undefined) return start
+  throw unknownCursor(`${JSON.stringify(beginningOf(last, 40))} is not the id of an event`)
+}
+
+/** The longest id of an event that a client can be expected to send back. */
+const LONGEST_ID = 1_500
+
+async function* itemsOfTree(session: SessionHandle, from: TreeStart, signal: AbortSignal): AsyncGenerator<StreamItem> {
+  const places = treePlaces(session.id, from)
+  for await (const item of session.watch({ tree: true, after: from, signal })) {
+    const id = places.note(item)
+    // Without an id, a client that reconnects sees some events again.
+    yield { ...(id !== undefined && id.length <= LONGEST_ID && { id }), event: item.type, data: item }
+  }
+}
+
 /** How long the first event may take. By then, a page has been read, which shows whether the cursor and the filter are valid. */
 const FIRST_EVENT_MS = 2_000
 
@@ -75,15 +98,19 @@ export const WATCH_ROUTES = [
     scope: 'read',
     memory: MEMORY.page,
     params: OF_SESSION,
-    query: z.strictObject({ after }),
+    query: z.strictObject({
+      after,
+      tree: z.boolean().optional().describe('Also the sessions that answer its agent calls: each item names its session. Default false.'),
+    }),
     headers: LAST,
     answer: { ...STREAM, schema: streamOf(['event', 'delta', 'reset', 'status']) },
     async handle({ pawl, session, params, query, request, streams, access, reauthorize }) {
       const handle = session(params.session)
-      const from = startOf(request, query.after)
-      await requireEvent(pawl, handle, from)
+      const places = query.tree ? treeStartOf(request, handle.id, query.after) : startOf(request, query.after)
+      await requireEvent(pawl, handle, typeof places === 'number' ? places : (places[handle.id] ?? 0))
       return streams.open({
-        items: (signal) => itemsOf(handle, from, signal),
+        items: (signal) =>
+          typeof places === 'number' && !query.tree ? itemsOf(handle, places, signal) : itemsOfTree(handle, places, signal),
         signal: request.signal,
         caller: callerOf(access),
         reauthorize: () => reauthorize(params.session),

@@ -33,7 +33,9 @@ export const WEBHOOK_ROUTES = [
     answer: { status: 201, description: 'The webhook, with its secret, which is shown only once.', schema: 'typed' },
     async handle({ pawl, access, request, by, body }) {
       const idPrefix = prefixFor(access, body.idPrefix)
-      return pawl.webhooks.create({ ...defined({ ...body, idPrefix, id: idOf(access, by, request) }), url: body.url, by })
+      const id = idOf(access, by, request)
+      await requireRoom(pawl, access, id)
+      return pawl.webhooks.create({ ...defined({ ...body, idPrefix, id }), url: body.url, by })
     },
   }),
   route({
@@ -106,10 +108,20 @@ function prefixFor(access: Access, given: string | undefined): string | undefine
   throw new ServiceError('invalid_input', 400, `body.idPrefix: ${detail}.`, { parts: [{ at: 'body.idPrefix', detail }] })
 }
 
-async function visible(pawl: Pawl, access: Access): Promise<Webhook[]> {
-  const prefix = prefixOf(access)
-  const all = await pawl.webhooks.list()
-  return prefix === undefined ? all : all.filter(({ idPrefix }) => idPrefix?.startsWith(prefix))
+/** Each worker does some work for each webhook, also for one that has nothing to send: a tenant must not cost the others much of it. */
+const MAX_OF_TENANT = 100
+
+/** @throws ServiceError `too_many_webhooks`. `id`: a webhook that exists already needs no room. */
+async function requireRoom(pawl: Pawl, access: Access, id: string | undefined): Promise<void> {
+  if (access.tenant === undefined) return
+  const own = await visible(pawl, access)
+  if (own.length < MAX_OF_TENANT || own.some((webhook) => webhook.id === id)) return
+  throw new ServiceError('too_many_webhooks', 409, `A tenant has at most ${MAX_OF_TENANT} webhooks. Remove one that is not needed.`)
+}
+
+/** Those of the caller's tenant. Others are not read, because their pending notifications are counted, too. */
+function visible(pawl: Pawl, access: Access): Promise<Webhook[]> {
+  return pawl.webhooks.list(defined({ idPrefix: prefixOf(access) }))
 }
 
 /** The id, if the caller may change the webhook. @throws ServiceError `webhook_not_found`. */
@@ -117,6 +129,9 @@ async function own(pawl: Pawl, access: Access, id: string): Promise<string> {
   if ((await visible(pawl, access)).some((webhook) => webhook.id === id)) return id
   throw new ServiceError('webhook_not_found', 404, `There is no webhook ${JSON.stringify(id)}.`)
 }
+
+/** Long enough that nobody finds a key with which to get another's webhook, whose secret is in the answer. */
+const ID_DIGITS = 40
 
 /** A repeated request gets the webhook that the first one has made. @throws ServiceError `invalid_input`. */
 function idOf(access: Access, by: string, request: Request): string | undefined {
@@ -126,7 +141,7 @@ function idOf(access: Access, by: string, request: Request): string | undefined 
     return `wh_${createHash('sha256')
       .update(`${prefixOf(access) ?? ''}\n${by}\n${key}`)
       .digest('hex')
-      .slice(0, 12)}`
+      .slice(0, ID_DIGITS)}`
   }
   const detail = 'must have 1 to 200 characters'
   throw new ServiceError('invalid_input', 400, `Idempotency-Key ${detail}.`, { parts: [{ at: 'header.Idempotency-Key', detail }] })

@@ -1,11 +1,14 @@
 // The fold of tool calls: their states, what they wait for, and their lasting effects.
 import { shortHash } from '../digest.ts'
 import { answerIdOf, resultsIdOf } from '../ids.ts'
+import { startBackground } from '../agents/background.ts'
+import type { CalledChild } from '../agents/agent-call-facts.ts'
 import type { EventOf, SessionEvent } from '../events.ts'
 import type { Resolution, RunEffect } from '../call-facts.ts'
 import { jsonBytes } from '../json.ts'
 import { askingAfter, repliedTo } from '../question.ts'
 import { hasEnded, isWithdrawn, madeAgain, needsInput, statusAfter } from '../past/call-status.ts'
+import { useRule } from './rules.ts'
 import { SNAPSHOT_BYTES } from './snapshot.ts'
 import { cutText } from '../protocol/texts.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../state.ts'
@@ -80,29 +83,44 @@ function withdraw(call: CallState): void {
 export function settleStatus(state: SessionState): void {
   if (state.status !== 'running' && state.status !== 'waiting') return
   const calls = state.current?.phase === 'tools' ? state.current.calls : []
-  const steps = calls.map(({ status, resolution: { effect, client } }) => ({ status, effect, isClient: client !== undefined }))
+  const steps = calls.map(({ status, resolution: { effect, client } }) => ({
+    status,
+    effect,
+    isClient: client !== undefined,
+    ...(client?.agent && { isAgent: true as const }),
+  }))
   state.status = needsInput(steps) ? 'waiting' : 'running'
 }
 
 /** Makes the call wait for a person. */
 export function waitFor(state: SessionState, event: EventOf<'approval_requested' | 'tool_unknown'>): void {
-  const { expiresAt, onExpiry, digest, reason } = event as NonNullable<CallState['asked']>
+  const { expiresAt, onExpiry, digest, reason, approvers } = event as NonNullable<CallState['asked']>
   updateCall(state, event, (call) => {
-    call.asked = { ...defined({ expiresAt, onExpiry, digest, reason }) }
+    call.asked = { ...defined({ expiresAt, onExpiry, digest, reason, approvers }) }
   })
   settleStatus(state)
 }
 
 /** Makes the call wait for a client's answer, or for the user's answer to its question. */
 export function waitForAnswer(state: SessionState, event: EventOf<'answer_requested'>): void {
-  const { expiresAt, asks } = event
+  const { expiresAt, asks, child, seq } = event
   updateCall(state, event, (call) => {
-    call.asked = { ...defined({ expiresAt }), ...(asks && { digest: asks.digest, reason: asks.question.message }) }
+    call.asked = {
+      ...defined({ expiresAt }),
+      ...(asks && { digest: asks.digest, reason: asks.question.message }),
+      ...(child && { child: { ...child, seq } }),
+    }
+    if (child) grant(state, child)
     if (!asks) return
     call.asking = askingAfter(call.asking, asks)
     call.attempts = asks.attempt
   })
   settleStatus(state)
+}
+
+/** Reserves what a child may spend, until it reports. */
+export function grant(state: SessionState, { session, budget }: Pick<CalledChild, 'session' | 'budget'>): void {
+  if (budget) state.granted = { ...state.granted, [session]: budget }
 }
 
 /** The call continues with the reply. The call of a client tool ends with the `tool_completed` that follows. */
@@ -118,6 +136,7 @@ export function receiveAnswer(state: SessionState, event: EventOf<'answer_receiv
 
 /** A denied call ends with the `tool_failed` that follows. */
 export function decideApproval(state: SessionState, event: EventOf<'approval_decided'>): void {
+  useRule(state, event)
   updateCall(state, event, (call) => {
     if (!event.approved) return
     call.approved = true
@@ -132,6 +151,7 @@ export function decideApproval(state: SessionState, event: EventOf<'approval_dec
 export function completeCall(state: SessionState, event: EventOf<'tool_completed'>): void {
   updateCall(state, event, (call, run) => {
     if (event.replayOf !== undefined || call.resolution.effect === 'read') return
+    startBackground(state, run, call)
     rememberKeys(state, call.resolution, event.callId)
     addEffect(run, event, run.turn)
   })
@@ -200,7 +220,7 @@ export function markUnknown(state: SessionState, event: EventOf<'tool_unknown'>)
 
 /** The part that `verify` needs. The terms of the approval no longer matter. */
 function withoutTerms(resolution: Resolution): Resolution {
-  const { approval: _, client: __, invalid: ___, ...needed } = resolution
+  const { approval: _, client: __, invalid: ___, approvedBy: ____, ...needed } = resolution
   return needed
 }
 

@@ -3,6 +3,8 @@ import { budgetOfRun, countSpend, noteWarning, raiseBudget } from '../spending/b
 import { tokensIn } from '../spending/spend.ts'
 import { addUsage, NO_USAGE, type Usage } from '../content.ts'
 import { noteCheckpointDue } from '../checkpointing.ts'
+import { noteBackground } from '../agents/background.ts'
+import { noteCaller } from '../agents/caller.ts'
 import { countsFrom } from '../deadlines.ts'
 import { shortHash } from '../digest.ts'
 import type { EventOf, EventType, SessionEvent } from '../events.ts'
@@ -12,6 +14,7 @@ import {
   completeCall,
   decideApproval,
   failCall,
+  grant,
   markUnknown,
   reopenTurn,
   applyLateOutcome,
@@ -22,10 +25,13 @@ import {
   waitForAnswer,
 } from './calls.ts'
 import { changeMemory, changePlan, restore } from './kept.ts'
+import { answeredCall } from '../agents/traces.ts'
 import { applyHookAnswer, noteHooksDue } from './hooks.ts'
 import { acceptOutput, countBadOutput } from '../built-in-tools/output.ts'
 import { pause, stayOpen, unpause } from '../pause.ts'
 import { queue, requeue, take } from './queue.ts'
+import { forgetRulesAfter, giveRule, revokeRule } from './rules.ts'
+import { removeScheduled, schedule } from './scheduled.ts'
 import { cutOf, NO_RUN } from '../past/cut.ts'
 import { forgottenCalls } from '../past/forgotten.ts'
 import { RECOVERIES_KEPT } from '../recovery/recovery.ts'
@@ -33,6 +39,9 @@ import { rests } from '../rest.ts'
 import type { QueuedMessage, RunState, SessionError, SessionState } from '../state.ts'
 import { defined } from '../defined.ts'
 import { joinsModelCall } from '../turns.ts'
+
+/** The code with which a session rejects a message that was sent to be skipped while the session is busy. */
+export const OVERLAP_SKIPPED = 'overlap_skipped'
 
 /** How many message ids a state keeps, as hashes. */
 export const ACCEPTED_KEPT = 2_000
@@ -61,6 +70,7 @@ export function initialState(event: EventOf<'session_started'>): SessionState {
     turns: 0,
     usage: NO_USAGE,
     ...(event.after && numbersAfter(event, event.after)),
+    ...(event.caller && { caller: { ...event.caller, failures: 0 } }),
   }
 }
 
@@ -92,6 +102,8 @@ export function fold(state: SessionState | undefined, events: Iterable<SessionEv
 export function apply(state: SessionState, event: SessionEvent): void {
   const rested = rests(state) ? state.current?.run : undefined
   applyEvent(state, event)
+  if (state.caller) noteCaller(state, event)
+  noteBackground(state, event)
   noteCheckpointDue(state, event)
   const run = state.current
   if (run && run.run === rested && !rests(state)) run.stretch = (run.stretch ?? 1) + 1
@@ -111,15 +123,30 @@ const nothing = (): void => undefined
 /** What each event changes, besides what it cost. */
 const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf<T>) => void } = {
   session_started: nothing,
-  message_rejected: nothing,
+  message_rejected(state, { messageId, code }) {
+    // Sent again, it is still the same occurrence of a schedule.
+    if (code === OVERLAP_SKIPPED && messageId !== undefined) noteAccepted(state, messageId)
+  },
   request_passed_on: nothing,
   tool_attempt_failed: nothing,
   milestone_reached: nothing,
   emitted: nothing,
+  approval_refused: nothing,
   recovery_refused: nothing,
   compaction_failed: nothing,
   content_replaced: nothing,
-  spent: nothing,
+  // Handled by noteCaller.
+  caller_told: nothing,
+  allowance_raised(state, event) {
+    for (const [session, { callId }] of Object.entries(state.background ?? {}))
+      if (callId === event.callId) grant(state, { session, budget: event.budget })
+    updateCall(state, event, ({ asked }) => {
+      if (!asked?.child) return
+      asked.child = { ...asked.child, budget: event.budget }
+      grant(state, asked.child)
+    })
+  },
+  spent: noteChild,
   // Handled by noteCheckpointDue.
   checkpoint_requested: nothing,
   budget_warning: noteWarning,
@@ -127,15 +154,22 @@ const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf
   session_resumed: resumeSession,
   message_received(state, event) {
     queue(state, queued(event))
-    state.accepted.push(shortHash(event.messageId))
-    if (state.accepted.length > ACCEPTED_KEPT) state.accepted.shift()
+    if (event.dueAt !== undefined) removeScheduled(state, event.messageId)
+    noteAccepted(state, event.messageId)
+  },
+  message_scheduled(state, event) {
+    schedule(state, event)
+    noteAccepted(state, event.messageId)
+  },
+  messages_unscheduled(state, { messageIds }) {
+    removeScheduled(state, ...messageIds)
   },
   run_started(state, event) {
     // A message took the session out of an error, so its sender has intervened.
     if (state.error) endSeries(state)
     closeTurn(state)
     state.run = event.run
-    state.current = { ...openRun(state, event), ...defined({ before: state.lastMessageId }) }
+    state.current = { ...openRun(state, event), ...defined({ before: state.lastMessageId, answers: answeredCall(state) }) }
     state.status = 'running'
     state.error = null
   },
@@ -174,8 +208,16 @@ const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf
   memory_changed: changeMemory,
   approval_requested: waitFor,
   answer_requested: waitForAnswer,
+  sleep_started(state, event) {
+    updateCall(state, event, (call) => {
+      call.asked = { expiresAt: event.expiresAt }
+    })
+    settleStatus(state)
+  },
   answer_received: receiveAnswer,
   approval_decided: decideApproval,
+  approval_rule_given: giveRule,
+  approval_rule_revoked: revokeRule,
   checkpoint_made(state, { version, seq, at }) {
     state.checkpoint = { version, seq, at, turns: state.turns }
     delete state.checkpointDue
@@ -211,6 +253,29 @@ const APPLIED: { readonly [T in EventType]: (state: SessionState, event: EventOf
   session_closed(state) {
     state.status = 'closed'
   },
+}
+
+/** How many children's spending a state remembers. */
+const CHILDREN_KEPT = 100
+
+/** Remembers what a child had spent, so that a repeated report counts nothing twice. `countSpend` has counted the event. */
+function noteChild(state: SessionState, { child }: EventOf<'spent'>): void {
+  if (!child) return
+  const { [child.session]: __, ...granted } = state.granted ?? {}
+  if (Object.keys(granted).length > 0) state.granted = granted
+  else delete state.granted
+  const { [child.session]: _, ...others } = state.children ?? {}
+  const newest = Object.entries(others).slice(1 - CHILDREN_KEPT)
+  state.children = { ...Object.fromEntries(newest), [child.session]: { ...child.total } }
+}
+
+function noteAccepted(state: SessionState, messageId: string): void {
+  const hash = shortHash(messageId)
+  // A scheduled message was accepted when it was scheduled. From its delivery on, it counts as a message of that time.
+  const before = state.accepted.indexOf(hash)
+  if (before >= 0) state.accepted.splice(before, 1)
+  state.accepted.push(hash)
+  if (state.accepted.length > ACCEPTED_KEPT) state.accepted.shift()
 }
 
 function resumeSession(state: SessionState, event: EventOf<'session_resumed'>): void {
@@ -428,6 +493,7 @@ function rollBack(state: SessionState, event: EventOf<'rolled_back'>): void {
   else state.lastMessageId = event.lastMessageId
   state.error = null
   delete state.hooksDue
+  forgetRulesAfter(state, event.toSeq)
   if (event.keepsRun && state.current) {
     state.current.phase = 'turn_due'
     state.current.calls = []
@@ -473,6 +539,13 @@ function becomeFork(state: SessionState, event: EventOf<'forked'>): void {
   delete state.paused
   delete state.hooksDue
   delete state.checkpointDue
+  // Nothing that the fork does concerns the caller or the children of the session that it was forked from.
+  delete state.caller
+  delete state.children
+  delete state.granted
+  // A person gave them for the other session.
+  delete state.rules
+  delete state.scheduled
   requeue(state, [])
   state.accepted = []
   state.turns = 0

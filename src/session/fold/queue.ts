@@ -6,7 +6,20 @@ import type { QueuedMessage, SessionState } from '../state.ts'
 
 /** Whether another message can wait in the session's inbox. */
 export function hasRoomFor(state: SessionState, message: SizedMessage): boolean {
-  return fits(state.inboxBytes + bytesOf(message), state)
+  return fits(state.inboxBytes + scheduledBytes(state) + bytesOf(message), state)
+}
+
+/** Maximum bytes of JSON of a session's scheduled messages, so that they leave room in the inbox. */
+const MAX_SCHEDULED_BYTES = 60_000
+
+/** Whether the session can keep another message until it is due. */
+export function hasRoomForScheduled(state: SessionState, message: object): boolean {
+  const bytes = scheduledBytes(state) + jsonBytes(message)
+  return bytes <= MAX_SCHEDULED_BYTES && fits(state.inboxBytes + bytes, state)
+}
+
+function scheduledBytes({ scheduled }: SessionState): number {
+  return scheduled ? jsonBytes(scheduled) : 0
 }
 
 /** Adds a message to the inbox. */
@@ -43,15 +56,16 @@ export function take(state: SessionState, messageIds: readonly string[]): void {
 export function keepTakenWithinBounds(state: SessionState): void {
   const run = state.current
   if (!run || run.taken.length === 0) return
-  if (!run.tookMore && fits(state.inboxBytes + run.takenBytes, state)) return
+  if (!run.tookMore && fits(state.inboxBytes + scheduledBytes(state) + run.takenBytes, state)) return
   run.taken = []
   run.takenBytes = 0
   run.tookMore = true
 }
 
 /** Whether the bytes fit into the space that context, tags, plan and memory leave. Measures these only if they may matter. */
-function fits(bytes: number, { context, tags, plan, memory }: SessionState): boolean {
-  const share = SNAPSHOT_BYTES.messages - (plan?.largest ?? 0) - (memory?.largest ?? 0)
+function fits(bytes: number, { context, tags, plan, memory, rules }: SessionState): boolean {
+  const ofRules = rules ? jsonBytes(rules) : 0
+  const share = SNAPSHOT_BYTES.messages - (plan?.largest ?? 0) - (memory?.largest ?? 0) - ofRules
   if (bytes <= share - MAX_CONTEXT_BYTES - MAX_TAGS_BYTES) return true
   return bytes <= share - jsonBytes(context) - jsonBytes(tags)
 }
@@ -60,8 +74,10 @@ function fits(bytes: number, { context, tags, plan, memory }: SessionState): boo
 const MIN_INBOX_BYTES = 8_000
 
 /** The bytes that context, tags and queued messages leave for plan and memory. */
-export function roomBeside({ context, tags, inboxBytes }: SessionState): number {
-  return SNAPSHOT_BYTES.messages - jsonBytes(context) - jsonBytes(tags) - Math.max(inboxBytes, MIN_INBOX_BYTES)
+export function roomBeside(state: SessionState): number {
+  const { context, tags, inboxBytes, rules = [] } = state
+  const waiting = Math.max(inboxBytes + scheduledBytes(state), MIN_INBOX_BYTES)
+  return SNAPSHOT_BYTES.messages - jsonBytes(rules) - jsonBytes(context) - jsonBytes(tags) - waiting
 }
 
 function sumOf(messages: readonly QueuedMessage[]): number {

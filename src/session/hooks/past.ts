@@ -4,7 +4,15 @@ import type { EventOf, SessionEvent } from '../events.ts'
 import type { HookEvent } from './hooks.ts'
 import { saidBy } from './hooks.ts'
 import type { Json } from '../json.ts'
-import { abandonsCalls, hasEnded, type KnownOutcome, outcomeIn, statusAfter, type TurnCall } from '../past/call-status.ts'
+import {
+  abandonsCalls,
+  hasEnded,
+  type KnownOutcome,
+  type OutcomeEvent,
+  outcomeIn,
+  statusAfter,
+  type TurnCall,
+} from '../past/call-status.ts'
 import { cutOf, type NewestRun, NO_RUN, takesOut } from '../past/cut.ts'
 import { cutOutcomes, type FirstOutcomes, firstOutcomeOf, noOutcomes, noteOutcome, requestOf } from '../past/outcomes.ts'
 
@@ -155,8 +163,6 @@ function noteAnswer({ noted, calls }: HookPast, event: EventOf<'model_completed'
       calls.set(callIdOf(run, turn, index++), { turn, tool: block.name, args: block.input, status: 'requested' })
   }
 }
-
-type OutcomeEvent = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown' | 'tool_resolved'>
 
 function noteEnding(past: HookPast, event: OutcomeEvent): void {
   const { callId, tool, turn } = event

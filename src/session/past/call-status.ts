@@ -16,6 +16,8 @@ export interface TurnCall {
   effect: Effect
   /** A client answers the call. */
   isClient: boolean
+  /** The client is a session of another agent. */
+  isAgent?: true
   /** The model's own arguments. */
   asked: Json
   /** Its effect may have happened without an event, because an attempt was cut off or failed. */
@@ -32,16 +34,18 @@ export function hasEnded({ status }: { status: CallStatus }): boolean {
   return status === 'completed' || status === 'failed' || status === 'unknown'
 }
 
-/** Whether the call waits for a person or a client. */
+/** Whether the call waits for a person, a client, or a time. */
 export function isWaiting({ status }: { status: CallStatus }): boolean {
-  return status === 'awaiting_approval' || status === 'awaiting_answer' || status === 'awaiting_resolution'
+  return status === 'awaiting_approval' || status === 'awaiting_answer' || status === 'awaiting_resolution' || status === 'asleep'
 }
 
 /** Whether none of the turn's calls, in the order in which `decide` runs them, can continue without a person or a client. */
-export function needsInput(calls: Iterable<Pick<TurnCall, 'status' | 'effect' | 'isClient'>>): boolean {
+export function needsInput(calls: Iterable<Pick<TurnCall, 'status' | 'effect' | 'isClient' | 'isAgent'>>): boolean {
   let isHeldUp = false
   let someWait = false
   for (const call of calls) {
+    // Another session works on it. What that session waits for is its own.
+    if (call.isAgent && call.status === 'awaiting_answer') return false
     if (isWaiting(call)) {
       someWait = true
       isHeldUp ||= call.effect !== 'read' && !call.isClient
@@ -61,6 +65,8 @@ export function statusAfter<S extends CallStatus | undefined>(event: SessionEven
       return 'awaiting_approval'
     case 'answer_requested':
       return 'awaiting_answer'
+    case 'sleep_started':
+      return 'asleep'
     case 'answer_received':
       // A client tool's call ends with the `tool_completed` that follows.
       return event.reply ? 'issued' : now
@@ -87,9 +93,18 @@ function statusResolved<S extends CallStatus | undefined>({ happened, decision }
   return now === 'awaiting_resolution' && !happened ? 'issued' : now
 }
 
+/** An event that may say how a call ended. */
+export type OutcomeEvent = EventOf<'tool_completed' | 'tool_failed' | 'tool_unknown' | 'tool_resolved'>
+
+/** Whether the event may say how a call ended. `outcomeIn` knows what it says. */
+export function isOutcome(event: SessionEvent): event is OutcomeEvent {
+  const { type } = event
+  return type === 'tool_completed' || type === 'tool_failed' || type === 'tool_unknown' || type === 'tool_resolved'
+}
+
 /** The outcome of a call. */
 export interface KnownOutcome {
-  status: Exclude<ToolCallStatus, 'issued' | 'running' | 'awaiting_approval' | 'awaiting_answer'>
+  status: Exclude<ToolCallStatus, 'issued' | 'running' | 'awaiting_approval' | 'awaiting_answer' | 'asleep'>
   /** Absent if the call has no result of its own. */
   result?: Pick<EventOf<'tool_completed'>, 'value' | 'content' | 'blob' | 'effectId' | 'worker'>
   /** `asked`: a person must resolve it. `again`: the unknown call with the same intent. */
@@ -193,7 +208,8 @@ function requestCalls(calls: TurnCalls, { run, turn, content, calls: requested }
   calls.clear()
   const asked = content.flatMap((block) => (block.type === 'tool_use' ? [block.input] : []))
   for (const { index, tool, effect, client } of requested) {
-    const call = { status: 'requested', tool, effect, isClient: client !== undefined, asked: asked[index] ?? null } as const
+    const isAgent = client?.agent && { isAgent: true as const }
+    const call = { status: 'requested', tool, effect, isClient: client !== undefined, ...isAgent, asked: asked[index] ?? null } as const
     calls.set(callIdOf(run, turn, index), call)
   }
 }
@@ -217,7 +233,10 @@ export function addToCall(call: Omit<TurnCall, 'asked'>, event: SessionEvent): v
   call.status = statusAfter(event, call.status)
   // Another build has resolved the call again, or it was approved with other arguments.
   const resolution = event.type === 'tool_issued' || event.type === 'approval_decided' ? event.resolution : undefined
-  if (resolution) Object.assign(call, { effect: resolution.effect, isClient: resolution.client !== undefined })
+  if (!resolution) return
+  delete call.isAgent
+  Object.assign(call, { effect: resolution.effect, isClient: resolution.client !== undefined })
+  if (resolution.client?.agent) call.isAgent = true
 }
 
 /** Notes that the workflow had ended, perhaps during an issued call. */

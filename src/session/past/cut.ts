@@ -101,3 +101,11 @@ function isLeavingOutcome({ madeAgain, skipped }: LeavingOutcomes, event: Sessio
   const isAboutOutcome = event.type === 'tool_failed' || ('hook' in event && event.hook !== undefined)
   return madeAgain.has(callId) || (isAboutOutcome && skipped.has(requestIdOf(callId)))
 }
+
+/**
+ * Whether the cut ends a turn that had begun without an answer: the session continues with the calls of the turn before it. The users'
+ * messages that the turn has accepted stay.
+ */
+export function endsBegunTurn({ at, after, run, outcomes }: Cut, event: SessionEvent): boolean {
+  return outcomes !== undefined && event.type === 'turn_started' && event.run === run && event.seq > after && event.seq < at
+}

@@ -28,6 +28,7 @@ export interface Refusal {
     | 'invalid_metadata'
     | 'invalid_message_id'
     | 'invalid_deadline'
+    | 'invalid_time'
   reason: string
 }
 
@@ -39,7 +40,7 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
   if (!isObject(given)) {
     return refuse('invalid_message', 'The argument of `message` is not an object: send { "messageId", "content" }.')
   }
-  const { messageId, content, metadata, agent, context, blob, interrupt, deadlineMs, receivedAt, by, traceparent } = given
+  const { messageId, content, metadata, agent, context, blob, interrupt, unlessBusy, deadlineMs, at, receivedAt, by, traceparent } = given
   if (messageId !== undefined && (typeof messageId !== 'string' || messageId === '' || messageId.length > MAX_MESSAGE_ID)) {
     return refuse('invalid_message_id', `messageId must be a string of 1 to ${MAX_MESSAGE_ID} characters.`)
   }
@@ -59,10 +60,16 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
   if (interrupt !== undefined && typeof interrupt !== 'boolean') {
     return { ...refuse('invalid_message', 'interrupt must be true or false.'), ...withId }
   }
+  if (unlessBusy !== undefined && typeof unlessBusy !== 'boolean') {
+    return { ...refuse('invalid_message', 'unlessBusy must be true or false.'), ...withId }
+  }
   if (deadlineMs !== undefined && !isDeadlineMs(deadlineMs)) {
     return { ...refuse('invalid_deadline', `deadlineMs must be an integer of 1 to ${LONGEST_MS} milliseconds.`), ...withId }
   }
-  const refusal = checkContent(content)
+  if (at !== undefined && !isMessageTime(at)) {
+    return { ...refuse('invalid_time', 'at must be a time in milliseconds since 1970, before the year 10,000.'), ...withId }
+  }
+  const refusal = checkContent(content) ?? (at === undefined ? undefined : checkKept({ content, metadata }))
   if (refusal) return { refusal, ...withId }
   return {
     message: {
@@ -73,7 +80,8 @@ export function checkMessage(raw: unknown): { message: MessageSignal } | { refus
       ...(context !== undefined && { context: context as Json }),
       ...(blob !== undefined && { blob: { sha256: blob.sha256, bytes: blob.bytes, preview: blob.preview } }),
       ...(interrupt === true && { interrupt }),
-      ...defined({ deadlineMs, by: boundedText(by, 'by') }),
+      ...(unlessBusy === true && { unlessBusy }),
+      ...defined({ deadlineMs, at, by: boundedText(by, 'by') }),
       ...(deadlineMs !== undefined && isOrdinal(receivedAt) && { receivedAt }),
       // An invalid trace context never causes a refusal.
       ...(isTraceparent(traceparent) && { traceparent }),
@@ -122,6 +130,34 @@ function checkContent(content: unknown): Refusal | undefined {
     )
   }
   return undefined
+}
+
+/**
+ * Bytes of JSON of a scheduled message that its session keeps in its state: content and metadata. Clients put longer content into the side
+ * store.
+ */
+export const MAX_KEPT_BYTES = 4_000
+
+/** Whether content and metadata exceed what a session keeps of a scheduled message. */
+export function isTooLargeToKeep({ content, metadata }: { content: unknown; metadata?: unknown }): boolean {
+  return jsonBytes({ content, metadata }) > MAX_KEPT_BYTES
+}
+
+function checkKept(kept: { content: unknown; metadata: unknown }): Refusal | undefined {
+  if (!isTooLargeToKeep(kept)) return undefined
+  const bytes = jsonBytes(kept)
+  return {
+    code: 'message_too_large',
+    reason: `Content and metadata of a scheduled message have ${numberText(bytes)} bytes of JSON, and a session keeps ${numberText(MAX_KEPT_BYTES)} until it is due: put the content into the side store, as pawl's client does, and shorten the metadata.`,
+  }
+}
+
+/** The first millisecond of the year 10,000. */
+const YEAR_10_000 = 253_402_300_800_000
+
+/** Whether the value is a time at which a message can be delivered, in milliseconds since 1970. */
+export function isMessageTime(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) < YEAR_10_000
 }
 
 const BLOCKS =

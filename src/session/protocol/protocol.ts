@@ -8,7 +8,9 @@ import type { RecoveryStrategy } from '../agent-facts.ts'
 import type { SessionEvent, Target, Unreplayable, Watermark } from '../events.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { Pause, SessionError, SessionState } from '../state.ts'
+import type { RuleForContext, RememberRequest } from '../standing/facts.ts'
 import type { CallWait } from '../watching/waits.ts'
+import type { CallingSession, CallingCall, QuestionOutcome } from '../agents/agent-call-facts.ts'
 
 /** Workflow type of a session. */
 export const WORKFLOW_TYPE = 'pawlSession'
@@ -26,7 +28,14 @@ export const WORKFLOW_TASK_TIMEOUT_MS = 3_000
 /** Version of fold, decisions and event encoding; an execution keeps the version that it started with. */
 export const CORE_VERSION = 1
 
-export const SIGNALS = { message: 'message', interrupt: 'interrupt', close: 'close', lateResult: 'late_result' } as const
+export const SIGNALS = {
+  message: 'message',
+  interrupt: 'interrupt',
+  close: 'close',
+  lateResult: 'late_result',
+  ask: 'ask',
+  report: 'report',
+} as const
 export const QUERIES = { state: 'state', events: 'events' } as const
 export const UPDATES = {
   recover: 'recover',
@@ -42,6 +51,8 @@ export const UPDATES = {
   pause: 'pause',
   unpause: 'unpause',
   raise: 'raise',
+  revokeRule: 'revoke_rule',
+  unschedule: 'unschedule',
 } as const
 /** The updates that only delay a run. */
 export const PAUSES: readonly string[] = [UPDATES.pause, UPDATES.unpause]
@@ -93,6 +104,10 @@ export interface MessageSignal {
   interrupt?: boolean
   /** Milliseconds, from when the session accepts the message, within which the run that accepts it must end. */
   deadlineMs?: number
+  /** The session rejects it with `overlap_skipped` if a run is in progress, or messages wait for one. */
+  unlessBusy?: boolean
+  /** When the session delivers it, in milliseconds since 1970; a time that has passed is now. The deadline counts from then. */
+  at?: number
   /** From when the deadline counts, in milliseconds since 1970: set when an execution passes on a message that it had received. */
   receivedAt?: number
   /** The sender's span, by W3C Trace Context. The run that accepts the message is linked to it. Anything else is ignored. */
@@ -108,6 +123,8 @@ export interface StopSignal {
   by?: string
   /** Identifies the request: an execution carries out each once. */
   id?: string
+  /** Of `interrupt`: the run that is meant. Once it is over, the request changes nothing. Default: the one in progress. */
+  run?: number
 }
 
 /** The argument of the signal `late_result`: an abandoned attempt has completed. Only workers send it. */
@@ -126,6 +143,35 @@ export interface LateResultSignal {
   spent?: SpendNote[]
 }
 
+/** The argument of the signal `ask`: the question of a session that calls this one's agent. Only workers send it. Sent again, it changes nothing. */
+export interface AskSignal {
+  caller: CallingSession
+  call: CallingCall
+  agent: string
+  /** The agent of the caller. */
+  by: string
+  content: string
+  /** The caller no longer needs the answer: the run in progress ends. */
+  stop?: true
+}
+
+/** The argument of the signal `report`: how the question of a call ended in the session that answers it. Only workers send it. */
+export interface ReportSignal {
+  /** The call's idempotency key. */
+  key: string
+  /** The session that answers. */
+  child: string
+  agent: string
+  /** The call for which the question was first asked. */
+  call: CallingCall
+  as: QuestionOutcome['as'] | 'refused'
+  value?: Json
+  code?: string
+  reason?: string
+  /** What the session has spent in all, and what it had spent when it last reported. */
+  spent: { total: { tokens: number; usd: number }; before: { tokens: number; usd: number } }
+}
+
 /** The argument of the update `recover`. */
 export interface RecoverRequest {
   /** Absent: the strategy that the session's error names. */
@@ -138,6 +184,8 @@ export interface RecoverRequest {
   redo?: string[]
   /** Whether completed effects may happen again. Needs `by`. */
   force?: boolean
+  /** The newest event that the sender has seen: the request is refused with `session_moved` if a later one changes what it would do. */
+  seenSeq?: number
   by?: string
   reason?: string
 }
@@ -178,12 +226,16 @@ export interface RollbackRequest {
   target: Target
   /** `forgotten`: the effects after the target were undone outside of pawl, so their keys and unknown outcomes no longer count. */
   keys?: 'kept' | 'forgotten'
+  /** The newest event that the sender has seen: the request is refused with `session_moved` if a later one changes what it would do. */
+  seenSeq?: number
   reason?: string
   by?: string
 }
 
 /** The argument of the update `regenerate`; answers `RegenerateAnswer`. A run in progress is interrupted first. */
 export interface RegenerateRequest {
+  /** The newest event that the sender has seen: the request is refused with `session_moved` if a later one changes what it would do. */
+  seenSeq?: number
   reason?: string
   by?: string
 }
@@ -210,6 +262,8 @@ export interface ForkRequest {
   target?: Target
   /** Whether a run in progress is interrupted first. Default true. */
   interrupt?: boolean
+  /** The newest event that the sender has seen: the request is refused with `session_moved` if a later one changes what it would do. */
+  seenSeq?: number
   by?: string
 }
 
@@ -223,9 +277,32 @@ export interface ApproveRequest {
   callId: string
   digest: string
   by?: string
+  /** The roles of the person, as the sender has verified them. */
+  roles?: string[]
   note?: string
   /** Arguments to execute it with instead of the model's. */
   input?: Json
+  /** Approves later calls without asking. */
+  remember?: RememberRequest
+  /** pawl's own: a rule for the session's context, which a person gave in another session, approves the call if it still holds. */
+  rule?: RuleForContext
+}
+
+/** The answer of the update `approve`. */
+export interface ApproveAnswer {
+  /** Digest of the arguments that are executed. */
+  digest: string
+  /** The id of the rule that was made, for `remember`. */
+  rule?: string
+  /** Other calls of the session that waited and that the rule has approved. */
+  released?: string[]
+}
+
+/** The argument of the update `revoke_rule`: a rule of this session. */
+export interface RevokeRuleRequest {
+  rule: string
+  by?: string
+  reason?: string
 }
 
 /** Denies a call. */
@@ -233,6 +310,8 @@ export interface DenyRequest {
   callId: string
   digest: string
   by?: string
+  /** As for `approve`. */
+  roles?: string[]
   note?: string
   /** Shown to the model. */
   reason?: string
@@ -296,6 +375,18 @@ export interface RaiseAnswer {
   already: boolean
 }
 
+/** The argument of the update `unschedule`: one message, or all. */
+export type UnscheduleRequest = ({ messageId: string; all?: undefined } | { all: true; messageId?: undefined }) & {
+  by?: string
+  reason?: string
+}
+
+/** The answer of the update `unschedule`. */
+export interface UnscheduleAnswer {
+  /** The messages that are not delivered. */
+  messageIds: string[]
+}
+
 /** The argument of the query `events`. */
 export interface EventsQuery {
   /** Only events above this `seq`. Default 0. */
@@ -337,6 +428,8 @@ export interface SessionStart {
   unreplayable?: Unreplayable & { times: number }
   /** The session is a fork of another one. */
   fork?: ForkStart
+  /** The session that calls this one's agent, if this one is new. */
+  caller?: CallingSession
   /** From the previous execution, at continue-as-new. */
   carried?: Continuation
 }
@@ -359,6 +452,8 @@ export interface SessionSettings {
   heartbeatTimeoutMs?: number
   /** The size of a history at which the session continues as new, if smaller than usual. For tests; not a client option. */
   history?: Partial<HistorySize>
+  /** How long a call of an agent waits before it asks again, if shorter than usual. For tests; not a client option. */
+  askAgainMs?: number
 }
 
 /** The size of a Temporal history. */

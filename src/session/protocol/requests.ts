@@ -55,5 +55,5 @@ export function isOrdinal(value: unknown): value is number {
  */
 export function changesNoRun({ name, details }: { name: string; details: unknown }): boolean {
   if (name === UPDATES.fork) return requestOf<Partial<ForkRequest>>(details).interrupt === false
-  return name === UPDATES.checkpoint || name === UPDATES.raise
+  return name === UPDATES.checkpoint || name === UPDATES.raise || name === UPDATES.unschedule
 }

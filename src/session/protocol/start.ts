@@ -8,6 +8,7 @@ import {
   type SessionSettings,
   type SessionStart,
 } from './protocol.ts'
+import { callerIn } from '../agents/signals.ts'
 import { isObject } from '../json.ts'
 import { isOrdinal, requestOf, targetIn } from './requests.ts'
 import { Undecodable } from './undecodable.ts'
@@ -32,7 +33,7 @@ export interface Start extends Omit<SessionStart, 'sessionId'> {
 export function checkStart(raw: unknown, continuedFrom: string | undefined): Start {
   // A carried state may be as large and as deep as a session, so only its origin is checked.
   const { carried: given, ...outside } = (isObject(raw) ? raw : {}) as { carried?: unknown }
-  const { agent, context, tags, isNew, settings, mustExist, unreplayable, fork } = requestOf<Partial<SessionStart>>(outside)
+  const { agent, context, tags, isNew, settings, mustExist, unreplayable, fork, caller } = requestOf<Partial<SessionStart>>(outside)
   const carried = carriedIn(given, continuedFrom)
   const forked = forkIn(fork)
   return {
@@ -44,6 +45,7 @@ export function checkStart(raw: unknown, continuedFrom: string | undefined): Sta
     ...(mustExist === true && { mustExist }),
     ...defined({ unreplayable: unreplayableIn(unreplayable) }),
     ...(forked && { fork: forked }),
+    ...defined({ caller: callerIn(caller) }),
     settings: settingsIn(settings),
     ...(carried && { carried }),
     ...(raw instanceof Undecodable && { undecodable: raw.reason }),
@@ -70,12 +72,15 @@ function unreplayableIn(given: unknown): Start['unreplayable'] {
 }
 
 function settingsIn(settings: unknown): SessionSettings {
-  const { idleTimeoutMs, notServedAfterMs, heartbeatTimeoutMs, history } = (isObject(settings) ? settings : {}) as SessionSettings
+  const { idleTimeoutMs, notServedAfterMs, heartbeatTimeoutMs, history, askAgainMs } = (
+    isObject(settings) ? settings : {}
+  ) as SessionSettings
   return {
     ...(isDuration(idleTimeoutMs) && { idleTimeoutMs: Math.min(idleTimeoutMs, TEN_YEARS_MS) }),
     ...(isDuration(notServedAfterMs) && { notServedAfterMs: Math.min(notServedAfterMs, TEN_YEARS_MS) }),
     ...(isDuration(heartbeatTimeoutMs) && { heartbeatTimeoutMs: heartbeatIn(heartbeatTimeoutMs) }),
     ...(isObject(history) && { history: historyIn(history) }),
+    ...(isDuration(askAgainMs) && { askAgainMs }),
   }
 }
 

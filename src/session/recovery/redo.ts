@@ -85,7 +85,7 @@ function idWhenRedone(run: number, turn: number, call: CallState): string {
  * so that a downstream service that knows the key does not repeat an effect that an earlier attempt had after all.
  */
 function whenRedone(call: Pick<CallState, 'status' | 'resolution'>): Resolution {
-  const { replayOf: _, ...same } = call.resolution
+  const { replayOf: _, approvedBy: __, ...same } = call.resolution
   const generation = (same.generation ?? 1) + 1
   const firstKey = same.firstKey ?? same.key
   if (call.status !== 'completed' || firstKey === undefined) return { ...same, generation }

@@ -17,13 +17,15 @@ export interface BudgetLine {
   spent: number
   /** How much of that is assumed. */
   assumed: number
-  /** What is left; negative if more was spent than the limit. */
+  /** What is left, without what agents that were called may still spend; negative if more was spent than the limit. */
   left: number
+  /** The limit is what the session that called this one's agent allows it to spend. */
+  granted?: true
 }
 
 const UNITS = ['tokens', 'usd'] as const
 /** The share of a limit at which pawl warns. */
-const WARNED_AT = 0.8
+export const WARNED_AT = 0.8
 
 /** The cost that an event records; undefined if it records none. */
 export function spentBy(event: SessionEvent): Cost | undefined {
@@ -72,6 +74,8 @@ export function raiseBudget(state: SessionState, { scope, maxUsd, maxTotalTokens
 
 /** Folds `budget_warning`. */
 export function noteWarning(state: SessionState, { scope, unit, limit }: EventOf<'budget_warning'>): void {
+  // The side store knows whether it has warned of a budget that sessions share.
+  if (scope === 'shared') return
   const of = scope === 'run' ? state.current : state
   if (of) of.warned = { ...of.warned, [unit]: limit }
 }
@@ -95,18 +99,40 @@ function declaredBudgets({ current, facts }: SessionState): DeclaredBudgets {
 
 /** Every limit that applies now. A raised limit counts only if the agent declares that limit, and never lowers it. */
 export function budgetLines(state: SessionState, declared: DeclaredBudgets = declaredBudgets(state)): BudgetLine[] {
-  const { current } = state
-  return [...(current ? linesOf('run', declared.run, current) : []), ...linesOf('session', declared.session, state)]
+  const { current, caller } = state
+  const ofSession = linesOf('session', declared.session, state, caller?.allowance)
+  const ofRun = current ? linesOf('run', declared.run, current).map((line) => withoutBackground(line, state)) : []
+  return [...ofRun, ...ofSession.map((line) => withoutGranted(line, state))]
 }
 
-function linesOf(scope: BudgetScope, declared: Budget | undefined, { spend, raised }: Pick<RunState, 'spend' | 'raised'>): BudgetLine[] {
+/** What children may spend that have not reported yet is not left, even if no call waits for them any more. */
+function withoutGranted(line: BudgetLine, { granted = {} }: SessionState): BudgetLine {
+  const reserved = Object.values(granted).reduce((sum, budget) => sum + (budget[LIMIT_NAMES[line.unit]] ?? 0), 0)
+  return reserved > 0 ? { ...line, left: exactUsd(line.left - reserved) } : line
+}
+
+/** What agents may spend that work in the background for the run is not left for it. */
+function withoutBackground(line: BudgetLine, { background = {}, current }: SessionState): BudgetLine {
+  const own = Object.values(background).filter(({ run }) => run === current?.run)
+  const reserved = own.reduce((sum, { budget }) => sum + (budget?.[LIMIT_NAMES[line.unit]] ?? 0), 0)
+  return reserved > 0 ? { ...line, left: exactUsd(line.left - reserved) } : line
+}
+
+/** `allowance`: the most that a caller allows, if that is less. */
+function linesOf(
+  scope: BudgetScope,
+  declared: Budget | undefined,
+  { spend, raised }: Pick<RunState, 'spend' | 'raised'>,
+  allowance?: Budget,
+): BudgetLine[] {
   return UNITS.flatMap((unit) => {
     const name = LIMIT_NAMES[unit]
-    const own = declared?.[name]
-    if (own === undefined) return []
-    const limit = Math.max(own, raised?.[name] ?? 0)
+    const own = declared?.[name] === undefined ? undefined : Math.max(declared[name], raised?.[name] ?? 0)
+    const limit = Math.min(own ?? Number.POSITIVE_INFINITY, allowance?.[name] ?? Number.POSITIVE_INFINITY)
+    if (limit === Number.POSITIVE_INFINITY) return []
+    const granted = limit !== own && { granted: true as const }
     const spent = spend?.[unit] ?? 0
-    return [{ scope, unit, limit, spent, assumed: spend?.assumed?.[unit] ?? 0, left: exactUsd(limit - spent) }]
+    return [{ scope, unit, limit, spent, assumed: spend?.assumed?.[unit] ?? 0, left: exactUsd(limit - spent), ...granted }]
   })
 }
 

@@ -30,6 +30,13 @@ export interface Budget {
   maxUsd?: number
 }
 
+/** Four fifths of a budget that sessions share are spent; one session records that. `budget`: its id. */
+export interface SharedWarning {
+  budget: string
+  limit: number
+  spent: number
+}
+
 /** Whose budget it is. */
 export type BudgetScope = 'run' | 'session'
 

@@ -55,13 +55,23 @@ export function hasDocuments(message: Message): boolean {
   return documentsIn(message).length > 0
 }
 
-function documentsIn({ content }: Message): DocumentBlock[] {
-  if (typeof content === 'string') return []
-  return content.flatMap((block: ContentBlock) => {
+/** Of each message, because a request is built in every turn, and most messages have none. */
+const documentsOf = new WeakMap<Message, readonly DocumentBlock[]>()
+const NONE: readonly DocumentBlock[] = []
+
+function documentsIn(message: Message): readonly DocumentBlock[] {
+  const { content } = message
+  if (typeof content === 'string') return NONE
+  const known = documentsOf.get(message)
+  if (known) return known
+  const found = content.flatMap((block: ContentBlock) => {
     if (block.type === 'document') return [block]
     if (block.type !== 'tool_result' || typeof block.content === 'string') return []
     return block.content.filter((part) => part.type === 'document')
   })
+  const documents = found.length === 0 ? NONE : found
+  documentsOf.set(message, documents)
+  return documents
 }
 
 /** The documents; of those with one name, the newest. */

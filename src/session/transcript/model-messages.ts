@@ -38,7 +38,7 @@ export function sentFrom({ messages, seqs, compactions }: Transcript): number {
 export function messagesBetween(transcript: Transcript, from: number, to = transcript.messages.length): Message[] {
   const { messages, seqs, refused, replaced } = transcript
   const shorten = shortening(transcript.compactions)
-  const noted = notedRepeats(transcript)
+  const noted = notedRepeats(transcript, from, to)
   const notes = transcript.notes.filter(({ after }) => after >= from && (after < to || to === messages.length))
   const all: Message[] = []
   let next = 0
@@ -74,12 +74,16 @@ function headOf(transcript: Transcript, to: number, compaction: Pick<Compaction,
 /** The opening messages before an index as the model sees them, and the documents of the part that ends there. */
 function openingOf(transcript: Transcript, to: number, window: number): { opening: Message[]; documents: SummarisedDocuments } {
   const { messages, seqs, replaced } = transcript
-  const noted = messages.map((message, index) => (hasDocuments(message) ? withNotes(message, seqs[index] ?? 0, replaced) : message))
+  const noted = (index: number, message: Message): Message => withNotes(message, seqs[index] ?? 0, replaced)
   const opening = openingIndexes(transcript, to).flatMap((index) => {
-    const message = noted[index]
-    return message ? [withNotes(message, seqs[index] ?? 0, replaced)] : []
+    const message = messages[index]
+    return message ? [noted(index, message)] : []
   })
-  const part = noted.slice(0, to)
+  const part: Message[] = []
+  for (let index = 0; index < to; index++) {
+    const message = messages[index]
+    if (message && hasDocuments(message)) part.push(noted(index, message))
+  }
   const documents = summarisedDocuments({ opening, part, later: messages.slice(to) }, window)
   return { opening: opening.map((message) => withLabels(message, documents.dropped)), documents }
 }

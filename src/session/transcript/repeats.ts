@@ -44,11 +44,38 @@ function isSame(one: unknown, other: unknown): boolean {
   return names.every((name) => name in other && isSame((one as Record<string, unknown>)[name], (other as Record<string, unknown>)[name]))
 }
 
-/** The results that have a note, each with its length of row. */
-export function notedRepeats({ messages }: Pick<Transcript, 'messages'>): Map<ContentBlock, number> {
+/** The results from a message on that have a note, each with its length of row. */
+export function notedRepeats({ messages }: Pick<Transcript, 'messages'>, from: number, to: number): Map<ContentBlock, number> {
   const noted = new Map<ContentBlock, number>()
-  for (const { result, count } of repeatsIn(messages)) if (count >= NOTED_FROM) noted.set(result, count)
+  for (const { result, count } of repeatsIn(messages.slice(rowStart(messages, from), to))) if (count >= NOTED_FROM) noted.set(result, count)
   return noted
+}
+
+/** The messages that are searched first for the beginning of a row. */
+const FIRST_SEARCHED = 16
+
+/**
+ * The index of a message such that counts from it on are right from message `before` on. Almost always, it is close: a session of
+ * 100,000 events must not be read for each of its turns.
+ */
+function rowStart(messages: readonly Message[], before: number): number {
+  for (let searched = FIRST_SEARCHED; searched < before; searched *= 2) {
+    const start = before - searched
+    if (endsRow(messages.slice(start, before))) return start
+  }
+  return 0
+}
+
+/** Whether a row ends in these messages: with a user's message, or with a result that does not continue the row of the one before it. */
+function endsRow(messages: readonly Message[]): boolean {
+  if (messages.some(isFromUser)) return true
+  let isFirst = true
+  // The first result may continue a row that began earlier.
+  for (const { count } of repeatsIn(messages)) {
+    if (!isFirst && count === 1) return true
+    isFirst = false
+  }
+  return false
 }
 
 /** The message with the notes on repeated calls, each at the end of its result. */
@@ -74,7 +101,7 @@ export function newestRepeats({ messages, seqs, newestRun, recoveredAt }: Transc
   const at = seqs.findIndex((seq) => seq > since)
   if (at < 0) return undefined
   let newest: RepeatedResult | undefined
-  for (const one of repeatsIn(messages.slice(at))) newest = one
+  for (const one of repeatsIn(messages.slice(Math.max(at, rowStart(messages, messages.length))))) newest = one
   const last = messages.at(-1)?.content
   return newest && Array.isArray(last) && last.some((block) => block === newest.result) ? newest : undefined
 }

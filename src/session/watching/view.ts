@@ -1,9 +1,11 @@
 // A session as `session.state()` and prompts show it. The other members of the folded state are pawl's own.
 import type { Usage } from '../content.ts'
 import { defined } from '../defined.ts'
+import { scheduledIn } from '../fold/scheduled.ts'
 import type { SessionStatus } from '../events.ts'
 import type { Json } from '../json.ts'
 import type { QueriedFacts } from '../protocol/protocol.ts'
+import type { Approvers } from '../call-facts.ts'
 import type { CallQuestion } from '../question-facts.ts'
 import type { Spend } from '../spending/spend.ts'
 import type { CallState, Pause, RunState, SessionError, SessionState } from '../state.ts'
@@ -23,12 +25,16 @@ export interface CallView {
   digest?: string
   /** Why a person must decide the call, or the question that its tool asks the user. */
   reason?: string
+  /** Who may decide: a person with this role. Absent: anyone. */
+  approvers?: Approvers
   /** What its tool asks the user. */
   question?: CallQuestion
   /** When its request for approval or for an answer expires, in milliseconds since 1970. */
   expiresAt?: number
   /** The last progress that an attempt reported. */
   progress?: Json
+  /** The session that answers the call, and its agent. */
+  child?: { session: string; agent: string }
 }
 
 /** The run in progress, or the one that failed. */
@@ -83,6 +89,8 @@ export interface SessionView {
   paused?: Pause
   /** How many received messages no turn has taken yet. */
   queued: number
+  /** How many messages are delivered later. */
+  scheduled: number
   /**
    * What calls of the run wait for, if the workflow says so: a worker that has the tool, the time to verify an outcome, or the rate gate of
    * the model's account. At most 20; `status()` has everything that the session waits for. Absent: nothing.
@@ -94,6 +102,8 @@ export interface SessionView {
   spend?: Spend
   /** The session that it was forked from, and the last event that comes from it. */
   forkedFrom?: { sessionId: string; seq: number }
+  /** The session that called this one's agent, and how deep this one is in its tree; absent: it is not a child. */
+  caller?: { sessionId: string; depth: number }
 }
 
 /** The view of a state, with what only the workflow knows. */
@@ -103,7 +113,9 @@ export function viewOf(state: SessionState, { callWaits = [], stopping }: Querie
     ...{ sessionId, agent, status, context, tags, seq, createdAt, updatedAt, run, turns, usage, error },
     current: current && { ...runView(current), ...defined({ stopping }) },
     queued: inbox.length,
+    scheduled: scheduledIn(state).length,
     ...defined({ paused: state.paused, spend: state.spend, forkedFrom: state.forkedFrom }),
+    ...(state.caller && { caller: { sessionId: state.caller.sessionId, depth: state.caller.depth } }),
     ...(callWaits.length > 0 && { callWaits }),
   }
 }
@@ -115,6 +127,8 @@ function runView({ run, turn, messageId, startedAt, deadline, usage, spend, call
 }
 
 function callView({ callId, status, input, progress, asked, asking, resolution: { tool } }: CallState): CallView {
-  const { digest, reason, expiresAt } = asked ?? {}
-  return { callId, tool, status, ...defined({ input, digest, reason, question: asking?.question, expiresAt, progress }) }
+  const { digest, reason, approvers, expiresAt, child } = asked ?? {}
+  const answering = child && { child: { session: child.session, agent: child.agent } }
+  const question = asking?.question
+  return { callId, tool, status, ...answering, ...defined({ input, digest, reason, approvers, question, expiresAt, progress }) }
 }

@@ -2,6 +2,7 @@
 import type { SessionWait } from './waits.ts'
 
 const WHO: Record<SessionWait['for'], string> = {
+  agent: 'the agent',
   person: 'a person',
   client: 'a client',
   worker: 'a worker',
@@ -13,6 +14,7 @@ const WHO: Record<SessionWait['for'], string> = {
   gate: 'the rate gate',
   limit: 'a limit of',
   message: 'a message',
+  time: 'a message or the time of',
 }
 
 const WHAT: Record<NonNullable<SessionWait['to']>, string> = {

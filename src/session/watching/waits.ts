@@ -1,5 +1,7 @@
 // What a session waits for, and for whom, according to its state and, if the server was queried, to the steps that are pending there.
 import { isWaiting } from '../past/call-status.ts'
+import type { BackgroundCall } from '../agents/agent-call-facts.ts'
+import type { Approvers } from '../call-facts.ts'
 import type { Json } from '../json.ts'
 import { leavesByItself } from '../recovery/recovery.ts'
 import type { CallState, RunState, SessionError, SessionState } from '../state.ts'
@@ -12,9 +14,22 @@ export interface SessionWait {
    * Who or what ends the wait. `next_attempt`: pawl itself, at the time `until`. `verification`: the same; only then can it tell whether a
    * call happened, because its attempt was lost and may still be running. `gate`: the rate gate of an account, through which calls to a
    * model go one at a time after its provider has refused some. `limit`: calls of the tool in other sessions, because of its `concurrency`
-   * or `rate`.
+   * or `rate`. `agent`: another session, whose agent answers the call.
    */
-  for: 'person' | 'client' | 'worker' | 'postgres' | 'model' | 'tool' | 'next_attempt' | 'verification' | 'gate' | 'limit' | 'message'
+  for:
+    | 'agent'
+    | 'person'
+    | 'client'
+    | 'worker'
+    | 'postgres'
+    | 'model'
+    | 'tool'
+    | 'next_attempt'
+    | 'verification'
+    | 'gate'
+    | 'limit'
+    | 'message'
+    | 'time'
   /** What a person or a client must do. */
   to?: 'recover' | 'resolve' | 'approve' | 'answer' | 'resume' | 'unpause' | 'raise'
   /** Why, or what exactly. */
@@ -25,8 +40,14 @@ export interface SessionWait {
   callId?: string
   /** The call's tool. */
   tool?: string
+  /** For `agent`: the session that answers the call. In `below`: the session that waits. */
+  session?: string
+  /** For `agent`: what holds up that session and those below it, as the store has it. Absent: nothing, or it is not stored yet. */
+  below?: SessionWait[]
   /** Digest of the arguments to approve, or of the question to answer. */
   digest?: string
+  /** For `approve`: only a person with this role may decide. */
+  approvers?: Approvers
   /** For people: the call's arguments, once they are stored. */
   input?: Json
   /** For `resolve`: the idempotency key, by which other systems may know the call. */
@@ -88,12 +109,12 @@ export function waitsOf(state: SessionState, seen?: WaitContext): SessionWait[] 
 }
 
 function waitsOfStatus(state: SessionState, seen: WaitContext | undefined): SessionWait[] {
-  const { status, error, current, inbox } = state
+  const { status, error, current, inbox, background = {} } = state
   switch (status) {
     case 'idle':
     case 'closed':
       // Queued messages are accepted as soon as nothing else holds the session up.
-      return inbox.length > 0 ? [] : [{ for: 'message' }]
+      return inbox.length > 0 ? [] : [...Object.entries(background).map(waitInBackground), { for: 'message' }]
     case 'error':
       return error ? waitsInError(state, error, seen) : []
     case 'running':
@@ -137,11 +158,17 @@ const TO = {
   awaiting_approval: { for: 'person', to: 'approve' },
   awaiting_resolution: { for: 'person', to: 'resolve' },
   awaiting_answer: { for: 'client', to: 'answer' },
+  asleep: { for: 'time' },
 } as const
 
+function waitInBackground([session, { agent, callId, tool }]: [string, BackgroundCall]): SessionWait {
+  return { for: 'agent', callId, tool, session, reason: `the agent "${agent}" in the background, in session ${session}` }
+}
+
 function waitOfCall({ callId, status, resolution: { tool }, asked = {} }: CallState): SessionWait {
-  const { digest, reason, expiresAt: until } = asked
-  return { ...TO[status as keyof typeof TO], callId, tool, ...defined({ digest, reason, until }) }
+  const { digest, reason, approvers, expiresAt: until, child } = asked
+  if (child) return { for: 'agent', callId, tool, session: child.session, reason: `the agent "${child.agent}" in session ${child.session}` }
+  return { ...TO[status as keyof typeof TO], callId, tool, ...defined({ digest, reason, approvers, until }) }
 }
 
 /** What the run itself is doing or waiting for. */

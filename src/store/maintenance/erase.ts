@@ -1,9 +1,12 @@
 // Erasing: deletes a session's content permanently, on request. A row for the session and an audit row remain.
 import type { EventOf } from '../../session/events.ts'
+import { textIn } from '../postgres/columns.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
+import { keepSpent } from '../shared-budgets.ts'
 import { deleteRows, type RowCounts } from './prune.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import { safeKey, sanitiser } from '../postgres/sanitise.ts'
+import { beginErasure } from '../write/erased.ts'
 
 /** A request to erase a session. */
 export interface EraseRequest {
@@ -25,6 +28,16 @@ export interface ErasureCounts {
   parent: string | null
 }
 
+/** The sessions below this one that answer its agent calls and, in turn, theirs. */
+export async function childrenOf(database: Queryable, { table }: PostgresSchema, sessionId: string): Promise<string[]> {
+  const rows = await database.query(
+    `select session_id from ${table('sessions')} where starts_with(session_id, $1) and length(root) <= $2
+     order by length(session_id), session_id`,
+    [safeKey(`${sessionId}/`), sessionId.length],
+  )
+  return rows.map((row) => textIn(row, 'session_id'))
+}
+
 const ERASE_MS = 120_000
 const CONTENT = [
   'messages',
@@ -44,6 +57,9 @@ const CONTENT = [
   'blobs',
   'deltas',
   'call_limits',
+  'approval_rules',
+  'approval_uses',
+  'spend',
   'webhook_deliveries',
 ] as const
 
@@ -56,7 +72,9 @@ export async function eraseSession(database: Database, schema: PostgresSchema, r
   const key = safeKey(sessionId)
   return database.transaction(
     async (tx) => {
+      await beginErasure(tx, schema, key)
       const locked = await lockForErasure(tx, schema, key, request)
+      await keepSpent(tx, schema, key)
       const rows: RowCounts = {}
       for (const table of CONTENT) rows[table] = await deleteRows(tx, schema, table, [key])
       if (!locked && Object.values(rows).every((count) => count === 0)) return null

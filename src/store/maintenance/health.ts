@@ -11,7 +11,9 @@ import { readNamespace } from '../postgres/namespace.ts'
 import { type PostgresSchema, schemaOf } from '../postgres/schema.ts'
 import { readOverview, readUnfinished } from '../read/lists/overview.ts'
 import type { StatusOverview } from '../sums.ts'
+import { consumerOf } from '../webhooks.ts'
 import { shutGates, type StoredGate } from '../write/gates.ts'
+import { type BudgetFacts, budgetFacts, type RuleFacts, ruleFacts } from './shared-health.ts'
 
 /** The server. */
 export interface ServerFacts {
@@ -91,6 +93,22 @@ export interface UnverifiedCalls {
   at: number
 }
 
+/** A webhook, and what it has not delivered. */
+export interface WebhookFacts {
+  id: string
+  /** Host and port of the target. The rest of the address may be secret. */
+  host: string
+  paused: boolean
+  pausedBy: string | null
+  lastError: string | null
+  waiting: number
+  /** How long the oldest of those has waited. */
+  waitingMs: number
+  givenUp: number
+  /** How long no process has been sending its notifications; 0 if one does. */
+  unattendedMs: number
+}
+
 /** Measures the store. Every method rejects with `StoreError`. */
 export interface StoreHealth {
   server(): Promise<ServerFacts>
@@ -103,6 +121,12 @@ export interface StoreHealth {
   unverified(): Promise<UnverifiedCalls[]>
   /** The accounts whose provider limits the rate, longest wait first. */
   gates(): Promise<StoredGate[]>
+  /** All webhooks, those with the most notifications that wait first. */
+  webhooks(): Promise<WebhookFacts[]>
+  /** Budgets that sessions share. */
+  budgets(): Promise<BudgetFacts>
+  /** Standing approvals. */
+  rules(): Promise<RuleFacts>
   /** How many sessions have each need. */
   needs(): Promise<StatusOverview['needs']>
   /** Sessions whose workflow should be open, quietest first. */
@@ -134,6 +158,9 @@ export function storeHealth(
     failing: () => failingSteps(reads, schema),
     unverified: () => unverifiedCalls(reads, schema),
     gates: async () => (await shutGates(reads, schema)).filter(({ forMs }) => forMs > 0).sort((one, other) => other.forMs - one.forMs),
+    webhooks: () => webhookFacts(reads, schema),
+    budgets: () => budgetFacts(reads, schema),
+    rules: () => ruleFacts(reads, schema),
     needs: async () => (await readOverview(reads, schema, { limit: 1 })).needs,
     unfinished: async () => (await readUnfinished(reads, schema, { limit: UNFINISHED })).sessionIds,
     close: () => database.close(),
@@ -247,6 +274,34 @@ async function unverifiedCalls(database: Queryable, schema: PostgresSchema): Pro
     if (!call || call.verify || call.client) return []
     return [{ tool: textIn(row, 'tool'), agent: textIn(row, 'agent'), at: Number(row.issued_at) }]
   })
+}
+
+async function webhookFacts(database: Queryable, schema: PostgresSchema): Promise<WebhookFacts[]> {
+  const rows = await database.query(
+    `select w.id, w.url, (w.paused_at is not null)::text as paused, w.paused_by, w.last_error, coalesce(d.waiting, 0) as waiting,
+       greatest(0, extract(epoch from now() - d.oldest) * 1000)::bigint as waiting_ms, coalesce(d.given_up, 0) as given_up,
+       greatest(0, extract(epoch from now() - greatest(c.held_until, w.created_at)) * 1000)::bigint as unattended_ms
+     from ${schema.table('webhooks')} w
+     left join (
+       select webhook_id, count(*) filter (where given_up_at is null) as waiting, min(queued_at) filter (where given_up_at is null) as oldest,
+         count(given_up_at) as given_up
+       from ${schema.table('webhook_deliveries')} group by 1
+     ) d on d.webhook_id = w.id
+     left join ${schema.table('consumers')} c on c.name = $1 || w.id
+     order by waiting desc, w.id`,
+    [consumerOf('')],
+  )
+  return rows.map((row) => ({
+    id: textIn(row, 'id'),
+    host: new URL(textIn(row, 'url')).host,
+    paused: row.paused === 'true',
+    pausedBy: row.paused_by ?? null,
+    lastError: row.last_error ?? null,
+    waiting: Number(row.waiting),
+    waitingMs: Number(row.waiting_ms ?? 0),
+    givenUp: Number(row.given_up),
+    unattendedMs: Number(row.unattended_ms ?? 0),
+  }))
 }
 
 async function failingSteps(database: Queryable, schema: PostgresSchema): Promise<FailingStep[]> {

@@ -47,6 +47,7 @@ const DELETED_TABLES = [
   'custom_events',
   'slices',
   'commits',
+  'webhook_deliveries',
 ] as const
 
 /**
@@ -56,12 +57,22 @@ const DELETED_TABLES = [
 const WAITS = "interval '30 days'"
 
 /**
- * The sessions that may be pruned: closed, not changed since `$1`, not pruned or erased since they changed. If a row was touched long after
+ * The sessions that may be pruned: closed, not changed since `$1`, not pruned or erased since they changed, and without messages that are still
+ * to be delivered: a session that was cancelled or terminated keeps these. If a row was touched long after
  * its newest event, or just now, the session is being resumed: its workflow has read what is stored, and its next events continue it.
  */
-const PRUNABLE = `status = 'closed' and updated_at < $1
-  and (flushed_at < least(updated_at + interval '1 hour', now() - interval '10 minutes') or flushed_at < now() - ${WAITS})
-  and (pruned_at is null or pruned_at < updated_at) and (erased_at is null or erased_at < updated_at)`
+const isOld = (schema: PostgresSchema, row: string): string => `(${row}.status = 'closed' and ${row}.updated_at < $1
+  and not exists (select from ${schema.table('messages')} kept where kept.session_id = ${row}.session_id and kept.kind = 'scheduled')
+  and (${row}.flushed_at < least(${row}.updated_at + interval '1 hour', now() - interval '10 minutes') or ${row}.flushed_at < now() - ${WAITS}))`
+
+const isGone = (row: string): string =>
+  `(coalesce(${row}.pruned_at >= ${row}.updated_at, false) or coalesce(${row}.erased_at >= ${row}.updated_at, false))`
+
+/** A session may be pruned only together with its tree: its caller may ask it again, or it may still wait for one that answers it. */
+const prunable = (schema: PostgresSchema): string => `${isOld(schema, 'sessions')} and not ${isGone('sessions')} and not exists (
+    select from ${schema.table('sessions')} other
+    where (other.root = coalesce(sessions.root, sessions.session_id) or other.session_id = sessions.root)
+      and not ${isOld(schema, 'other')} and not ${isGone('other')})`
 
 /** Prunes at most `limit` sessions that were not changed since `before`, oldest first, in one transaction. */
 export async function pruneBatch(
@@ -73,7 +84,8 @@ export async function pruneBatch(
     async (tx) => {
       // A row that a flush or a fork has locked is left for a later batch.
       const found = await tx.query(
-        `select session_id from ${schema.table('sessions')} where ${PRUNABLE} order by updated_at limit $2 for update skip locked`,
+        `select session_id from ${schema.table('sessions')} sessions where ${prunable(schema)}
+         order by updated_at limit $2 for update skip locked`,
         [before.toISOString(), limit],
       )
       const sessions = found.map((row) => row.session_id ?? '')
@@ -143,28 +155,28 @@ export async function countPrunable(
   const rowsOf = (name: string): string => `(select count(*) from ${table(name)} where session_id ${isPruned}) as ${name}`
   // The messages are moved to the archive, and the events deleted, before the values are.
   const moved = `select session_id, blobs from ${messages} where session_id ${isPruned}`
-  const isOld = `archived_at < $2`
+  const isOldRow = `archived_at < $2`
   const goesWithSession = unusedBlob({
     messages: `select session_id, blobs from ${archived} union all ${moved}`,
     isRecorded: `exists (${referenceIn({ events })})`,
   })
   const goesWithArchive = unusedBlob({
-    messages: `select session_id, blobs from ${archived} where not ${isOld} union all ${moved}`,
+    messages: `select session_id, blobs from ${archived} where not ${isOldRow} union all ${moved}`,
     events: `(select session_id, json from ${events} where not session_id ${isPruned})`,
-    isRecorded: `exists (${referenceIn({ messages: `select session_id, blobs from ${archived} where ${isOld}` })})`,
+    isRecorded: `exists (${referenceIn({ messages: `select session_id, blobs from ${archived} where ${isOldRow}` })})`,
   })
   const [row = {}] = await database.transaction(
     (tx) =>
       tx.query(
-        `with chosen as materialized (select session_id from ${table('sessions')} where ${PRUNABLE}),
+        `with chosen as materialized (select session_id from ${table('sessions')} sessions where ${prunable(schema)}),
        gone as materialized (
          select session_id, sha256 from ${table('blobs')} blob where session_id ${isPruned} and ${goesWithSession}
        )
      select (select count(*) from chosen) as sessions, ${[...DELETED_TABLES, 'messages'].map(rowsOf).join(', ')},
        (select count(*) from gone) + (select count(*) from ${table('blobs')} blob where ${strayBlob(schema)}) as blobs,
-       (select count(*) from ${archived} where ${isOld}) as old_messages,
+       (select count(*) from ${archived} where ${isOldRow}) as old_messages,
        (select count(*) from ${table('blobs')} blob
-        where session_id in (select session_id from ${archived} where ${isOld} and blobs is not null) and ${goesWithArchive}
+        where session_id in (select session_id from ${archived} where ${isOldRow} and blobs is not null) and ${goesWithArchive}
           and not exists (select from gone where gone.session_id = blob.session_id and gone.sha256 = blob.sha256)) as old_blobs`,
         [before.toISOString(), archiveBefore?.toISOString() ?? '-infinity'],
       ),

@@ -1,6 +1,10 @@
 // Support for rebuilds beyond flushing: starting a session's rows at a later event, and finding lost large values.
-import { usageColumns } from '../postgres/columns.ts'
+import { rootIdOf } from '../../session/agents/agent-calls.ts'
+import { textIn, usageColumns } from '../postgres/columns.ts'
 import type { Json } from '../../session/json.ts'
+import { blobOf } from '../../session/blobs.ts'
+import type { BlobRef } from '../../session/call-facts.ts'
+import type { SessionEvent } from '../../session/events.ts'
 import type { SessionState } from '../../session/state.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
@@ -50,6 +54,7 @@ async function insertSession(tx: Queryable, schema: PostgresSchema, key: string,
     createdAt,
     updatedAt,
     forkedFrom,
+    caller,
     checkpoint,
   } = soundState(state)
   const { seq } = state
@@ -79,6 +84,7 @@ async function insertSession(tx: Queryable, schema: PostgresSchema, key: string,
     parent: forkedFrom ? safeKey(forkedFrom.sessionId) : null,
     copied_from: forkedFrom ? safeKey(forkedFrom.sessionId) : null,
     forked_seq: forkedFrom?.seq ?? null,
+    root: rootIdOf(state.sessionId, caller) ?? null,
     checkpoint: checkpoint?.version ?? 0,
     created_at: new Date(createdAt).toISOString(),
     updated_at: new Date(updatedAt).toISOString(),
@@ -120,19 +126,36 @@ async function insertCheckpoint(tx: Queryable, schema: PostgresSchema, key: stri
   )
 }
 
-/** The values that the store lacks. */
-export async function missingBlobs(
-  database: Database,
-  schema: PostgresSchema,
-  sessionId: string,
-  hashes: readonly string[],
-): Promise<string[]> {
-  const rows = await database.query(
-    `select sha256 from unnest($2::text[]) as wanted(sha256)
-     where not exists (select 1 from ${schema.table('blobs')} blob where blob.session_id = $1 and blob.sha256 = wanted.sha256)`,
-    [safeKey(sessionId), hashes],
-  )
-  return rows.map((row) => row.sha256 ?? '')
+/** A large value that the store lacks, and the event that refers to it. */
+export type MissingValue = Omit<BlobRef, 'preview'> & { seq: number }
+
+/** Events with references to large values that are read at a time. Each may have much text besides. */
+const REFERENCES = 50
+
+/** The values that the session's stored events refer to and the store lacks. */
+export async function missingValues(database: Database, schema: PostgresSchema, sessionId: string): Promise<MissingValue[]> {
+  const key = safeKey(sessionId)
+  const missing: MissingValue[] = []
+  for (let after = 0; ; ) {
+    // A quotation mark within a text is escaped, so this finds members only.
+    const rows = await database.query(
+      `select seq, json from ${schema.table('events')} where session_id = $1 and seq > $2 and strpos(json, '"blob":{') > 0
+       order by seq limit ${REFERENCES}`,
+      [key, after],
+    )
+    const refs = rows.flatMap((row) => {
+      const blob = blobOf(JSON.parse(textIn(row, 'json')) as SessionEvent)
+      return blob ? [{ seq: Number(row.seq), sha256: blob.sha256, bytes: blob.bytes }] : []
+    })
+    const stored = await database.query(`select sha256 from ${schema.table('blobs')} where session_id = $1 and sha256 = any($2::text[])`, [
+      key,
+      refs.map(({ sha256 }) => safeKey(sha256)),
+    ])
+    const known = new Set(stored.map((row) => row.sha256))
+    missing.push(...refs.filter(({ sha256 }) => !known.has(safeKey(sha256))))
+    if (rows.length < REFERENCES) return missing
+    after = Number(rows.at(-1)?.seq)
+  }
 }
 
 /** The event after which the session's rows begin; 0 if they begin with its first event. */

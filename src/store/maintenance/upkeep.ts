@@ -1,12 +1,12 @@
 // Maintenance of the store: pruning, erasing, and support for rebuilds.
 import type { Database } from '../postgres/database.ts'
-import { type ErasureCounts, type EraseRequest, eraseSession } from './erase.ts'
+import { childrenOf, type ErasureCounts, type EraseRequest, eraseSession } from './erase.ts'
 import { type ArchiveBatch, countPrunable, type Prunable, pruneArchiveBatch, pruneBatch, type PrunedBatch } from './prune.ts'
-import { type AdoptedState, adoptSession, missingBlobs, noteRebuild, originOf } from './rebuild.ts'
+import { type AdoptedState, adoptSession, missingValues, type MissingValue, noteRebuild, originOf } from './rebuild.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
 import type { StoredHead } from '../rows.ts'
 
-export type { AdoptedState } from './rebuild.ts'
+export type { AdoptedState, MissingValue } from './rebuild.ts'
 export type { ArchiveBatch, Prunable, PrunedBatch, RowCounts } from './prune.ts'
 export type { ErasureCounts, EraseRequest } from './erase.ts'
 
@@ -19,12 +19,14 @@ export interface StoreUpkeep {
   pruneArchive(batch: { before: Date; limit: number }): Promise<ArchiveBatch>
   /** Deletes all stored content of a session; null if the session does not exist. */
   erase(request: EraseRequest): Promise<ErasureCounts | null>
+  /** The sessions that answer the session's agent calls, at any depth. */
+  children(sessionId: string): Promise<string[]>
   /** Starts the rows of an unknown session at a later event; returns the head. */
   adopt(sessionId: string, adopted: AdoptedState): Promise<StoredHead>
   /** The event after which the session's rows begin; 0 if nothing is missing. */
   origin(sessionId: string): Promise<number>
-  /** The values (by SHA-256) that the store lacks. */
-  missingBlobs(sessionId: string, hashes: readonly string[]): Promise<string[]>
+  /** The large values that the session's stored events refer to and the store lacks. */
+  missingValues(sessionId: string): Promise<MissingValue[]>
   /** Writes an audit row about restored rows. */
   noteRebuild(by: string | undefined, details: object): Promise<void>
 }
@@ -36,9 +38,10 @@ export function upkeepOf(database: Database, schema: PostgresSchema, prepared: <
     prune: (batch) => prepared(() => pruneBatch(database, schema, batch)),
     pruneArchive: (batch) => prepared(() => pruneArchiveBatch(database, schema, batch)),
     erase: (request) => prepared(() => eraseSession(database, schema, request)),
+    children: (sessionId) => prepared(() => childrenOf(database, schema, sessionId)),
     adopt: (sessionId, adopted) => prepared(() => adoptSession(database, schema, sessionId, adopted)),
     origin: (sessionId) => prepared(() => originOf(database, schema, sessionId)),
-    missingBlobs: (sessionId, hashes) => prepared(() => missingBlobs(database, schema, sessionId, hashes)),
+    missingValues: (sessionId) => prepared(() => missingValues(database, schema, sessionId)),
     noteRebuild: (by, details) => prepared(() => noteRebuild(database, schema, by, details)),
   }
 }

@@ -6,7 +6,7 @@ import { inTime } from '../../waiting/in-time.ts'
 import type { Logger } from '../../agent/tool.ts'
 import { type TellWait, reportIfSlow } from '../../connect/waits.ts'
 import { addressOf, checkPostgresUrl } from './address.ts'
-import { asStoreError, sqlState, StoreError } from '../errors.ts'
+import { asStoreError, isDeadlock, sqlState, StoreError } from '../errors.ts'
 import { type WatchMode, watchOutages } from './outages.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
@@ -26,8 +26,8 @@ export interface Queryable {
  */
 export interface Database extends Queryable {
   /**
-   * Runs `work` in a read-committed transaction, which is rolled back if `work` throws. `timeoutMs` bounds each of its statements. `first`:
-   * a statement without parameters.
+   * Runs `work` in a read-committed transaction, which is rolled back if `work` throws. It may run again, if Postgres has rolled it back.
+   * `timeoutMs` bounds each of its statements. `first`: a statement without parameters.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>, options?: { timeoutMs?: number; first?: string }): Promise<T>
   /** Runs `work` read-only; all its statements see the same moment. They must run one after another, because they share a connection. */
@@ -129,8 +129,9 @@ export function databaseAt(postgres: string | Pool, { logger, watch = 'in_use', 
   }
 
   return {
-    query: (text, values) => asStored(withClient((client) => run(client, STATEMENT_MS, text, values))),
-    transaction: (work, { timeoutMs = STATEMENT_MS, first } = {}) => asStored(write(work, { mode: WRITING, timeoutMs, first })),
+    query: (text, values) => asStored(despiteDeadlocks(() => withClient((client) => run(client, STATEMENT_MS, text, values)))),
+    transaction: (work, { timeoutMs = STATEMENT_MS, first } = {}) =>
+      asStored(despiteDeadlocks(() => write(work, { mode: WRITING, timeoutMs, first }))),
     snapshot: (work) => asStored(withClient((client) => transact(client, work, { mode: READING, timeoutMs: STATEMENT_MS }))),
     sequence: (work) => asStored(withClient((client) => transact(client, work, { mode: READING_ON, timeoutMs: STATEMENT_MS }))),
     newClient,
@@ -224,6 +225,22 @@ interface TransactionManner {
 const UNPREPARED = new Set(['26000', '42P05', '0A000'])
 
 const isUnprepared = (error: unknown): boolean => UNPREPARED.has(sqlState(error) ?? '')
+
+const DEADLOCK_ATTEMPTS = 5
+
+/**
+ * Of transactions that wait for each other, Postgres rolls one back, of which nothing has happened. Several writers lock many rows in one
+ * statement, in an order that only Postgres knows (an erasure, a prune, the removal of a webhook).
+ */
+async function despiteDeadlocks<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isDeadlock(error) || attempt === DEADLOCK_ATTEMPTS) throw error
+    }
+  }
+}
 
 async function transact<T>(
   client: PoolClient,

@@ -35,10 +35,14 @@ export const MESSAGES = {
   position: 'bigint',
   ordinal: 'integer',
   at: 'timestamptz',
+  scheduled_for: 'timestamptz',
   call_ids: 'text[]',
   blobs: 'jsonb',
   raw: 'text',
 } as const satisfies Columns
+
+/** Messages that were scheduled, and are delivered. */
+export const DELIVERED = { message_id: 'text' } as const satisfies Columns
 
 /** Changes of messages that a turn takes. */
 export const TAKEN = {
@@ -127,6 +131,8 @@ export const TOKEN_USAGE = {
   at: 'timestamptz',
 } as const satisfies Columns
 
+export const SPEND = { seq: 'bigint', at: 'timestamptz', usd: 'numeric' } as const satisfies Columns
+
 export const CHECKPOINTS = {
   version: 'integer',
   run: 'integer',
@@ -153,14 +159,38 @@ export const APPROVALS = {
   turn: 'integer',
   digest: 'text',
   reason: 'text',
+  role: 'text',
   status: 'text',
   requested_at: 'timestamptz',
   expires_at: 'timestamptz',
   decided_at: 'timestamptz',
   decided_by: 'text',
   note: 'text',
+  rule: 'text',
   raw: 'text',
   raw_decision: 'text',
+} as const satisfies Columns
+
+export const APPROVAL_RULES = {
+  id: 'text',
+  seq: 'bigint',
+  call_id: 'text',
+  tool: 'text',
+  effect: 'text',
+  schema_digest: 'text',
+  scope: 'text',
+  members: 'jsonb',
+  tenant: 'text',
+  matching: 'jsonb',
+  input_digest: 'text',
+  role: 'text',
+  until: 'timestamptz',
+  uses: 'integer',
+  given_at: 'timestamptz',
+  given_by: 'text',
+  note: 'text',
+  revoked_at: 'timestamptz',
+  revoked_by: 'text',
 } as const satisfies Columns
 
 export const CUSTOM_EVENTS = {
@@ -196,6 +226,7 @@ export const DECISIONS = {
   decided_at: 'timestamptz',
   decided_by: 'text',
   note: 'text',
+  rule: 'text',
   raw_decision: 'text',
 } as const satisfies Columns
 

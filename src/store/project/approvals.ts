@@ -1,5 +1,6 @@
 // The projection of `approvals`: requests for approval and their decisions.
 import type { EventOf, SessionEvent } from '../../session/events.ts'
+import { defined } from '../../session/defined.ts'
 import type { JsonObject } from '../../session/json.ts'
 import { abandonedCalls, type TurnCall } from '../../session/past/call-status.ts'
 import { ABANDONED } from './abandoned-calls.ts'
@@ -22,7 +23,14 @@ export function projectApproval(rows: ApprovalRows, event: SessionEvent, open: R
     decide(rows, decisionRow({ callId: event.callId, at: event.at }, SUPERSEDED))
   }
   if (event.type === 'approval_requested') rows.requests.push(requestRow(event))
-  if (event.type === 'approval_decided') decide(rows, decisionRow(event, verdictOf(event)))
+  if (event.type === 'approval_decided') {
+    const decision = decisionRow(event, verdictOf(event))
+    const { reason: _, ...unasked } = event
+    // A rule approves calls that nobody was asked about, too.
+    if (event.rule !== undefined && open.get(event.callId)?.status !== 'awaiting_approval')
+      rows.requests.push({ ...requestRow(unasked), ...decision })
+    else decide(rows, decision)
+  }
   for (const [callId, { status }] of abandonedCalls(event, open)) {
     if (status === 'awaiting_approval') decide(rows, decisionRow({ callId, at: event.at }, ABANDONED.code))
   }
@@ -39,12 +47,20 @@ function decide(rows: ApprovalRows, decision: RowOf<typeof DECISIONS>): void {
 /** How an event changes the column `approval` of its call. */
 export function approvalPatch(event: EventOf<'approval_requested'> | DecisionEvent): JsonObject {
   if (event.type === 'approval_requested') {
-    const { digest, reason = null, at, expiresAt, onExpiry } = event
-    const terms = { digest, reason, requestedAt: isoOf(at), expiresAt: isoOf(expiresAt), onExpiry }
+    const { digest, reason = null, approvers = null, at, expiresAt, onExpiry } = event
+    const terms = {
+      digest,
+      reason,
+      approvers: approvers && { ...approvers },
+      requestedAt: isoOf(at),
+      expiresAt: isoOf(expiresAt),
+      onExpiry,
+    }
     return { ...terms, decision: null, decidedAt: null, decidedBy: null, note: null, edited: false }
   }
-  const { at, by = null, note = null, input } = event
-  return { decision: verdictOf(event), decidedAt: isoOf(at), decidedBy: by, note, edited: input !== undefined }
+  const { at, by = null, note = null, input, rule } = event
+  const decided = { decision: verdictOf(event), decidedAt: isoOf(at), decidedBy: by, note, edited: input !== undefined }
+  return { ...decided, ...defined({ rule }) }
 }
 
 /** How that column changes if the run ends before a decision. */
@@ -59,8 +75,11 @@ function verdictOf({ approved, expired }: DecisionEvent): string {
 
 const isoOf = (at: number): string => new Date(at).toISOString()
 
-function requestRow(event: EventOf<'approval_requested'>): RowOf<typeof APPROVALS> {
-  const { callId, seq, tool, run, turn, digest, reason = null, at, expiresAt } = event
+type RequestFacts = Pick<DecisionEvent, 'callId' | 'seq' | 'tool' | 'run' | 'turn' | 'digest' | 'at'> &
+  Partial<Pick<EventOf<'approval_requested'>, 'reason' | 'approvers' | 'expiresAt'>>
+
+function requestRow(event: RequestFacts): RowOf<typeof APPROVALS> {
+  const { callId, seq, tool, run, turn, digest, reason = null, approvers, at, expiresAt } = event
   const safe = sanitiser()
   return {
     call_id: safe.key(callId),
@@ -70,19 +89,21 @@ function requestRow(event: EventOf<'approval_requested'>): RowOf<typeof APPROVAL
     turn,
     digest: safe.key(digest),
     reason: safe.text(reason),
+    role: approvers ? safe.key(approvers.role) : null,
     status: 'requested',
     requested_at: isoOf(at),
-    expires_at: isoOf(expiresAt),
+    expires_at: expiresAt === undefined ? null : isoOf(expiresAt),
     decided_at: null,
     decided_by: null,
     note: null,
+    rule: null,
     raw: safe.raw({ tool, reason }),
     raw_decision: null,
   }
 }
 
-function decisionRow(decision: Pick<DecisionEvent, 'callId' | 'at' | 'by' | 'note'>, status: string): RowOf<typeof DECISIONS> {
-  const { callId, at, by = null, note = null } = decision
+function decisionRow(decision: Pick<DecisionEvent, 'callId' | 'at' | 'by' | 'note' | 'rule'>, status: string): RowOf<typeof DECISIONS> {
+  const { callId, at, by = null, note = null, rule } = decision
   const safe = sanitiser()
   return {
     call_id: sanitiser().key(callId),
@@ -90,6 +111,7 @@ function decisionRow(decision: Pick<DecisionEvent, 'callId' | 'at' | 'by' | 'not
     decided_at: isoOf(at),
     decided_by: safe.text(by),
     note: safe.text(note),
+    rule: rule === undefined ? null : safe.key(rule),
     raw_decision: safe.raw({ decidedBy: by, note }),
   }
 }

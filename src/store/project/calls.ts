@@ -57,6 +57,9 @@ export function projectCall(records: Map<string, ToolCallRecord>, event: Session
     case 'answer_requested':
       noteQuestion(recordOf(records, event), event)
       return
+    case 'sleep_started':
+      wait(recordOf(records, event), 'asleep', event.expiresAt)
+      return
     case 'answer_received':
       if (event.reply) setStatus(recordOf(records, event), 'issued')
       else if (event.by !== undefined) recordOf(records, event).resolved_by = safeKey(event.by)
@@ -181,7 +184,9 @@ function patchApproval(record: ToolCallRecord, patch: JsonObject): void {
   record.approval = sanitiser().json({ ...before, ...patch })
 }
 
-function noteQuestion(record: ToolCallRecord, { asks, expiresAt, at }: EventOf<'answer_requested'>): void {
+function noteQuestion(record: ToolCallRecord, { asks, expiresAt, at, child }: EventOf<'answer_requested'>): void {
+  // Another session works on the call: nobody has to answer it.
+  if (child) return
   wait(record, 'awaiting_answer', expiresAt)
   if (!asks) return
   const { question, digest, attempt } = asks

@@ -7,7 +7,7 @@ import type { EventOf, SessionEvent } from '../../session/events.ts'
 import type { Json } from '../../session/json.ts'
 import { addToTranscript } from '../../session/transcript/adding.ts'
 import { emptyTranscript, newestOf, type Transcript } from '../../session/transcript/transcript.ts'
-import type { MESSAGES, RowOf, TAKEN } from '../postgres/tables.ts'
+import type { DELIVERED, MESSAGES, RowOf, TAKEN } from '../postgres/tables.ts'
 import { jsonText, safeKey, sanitiser } from '../postgres/sanitise.ts'
 
 /** The state of the projection. */
@@ -32,6 +32,8 @@ export interface MessageRows {
   messages: NewMessageRow[]
   /** Messages that a turn of the segment took, but that were received before the segment. */
   taken: RowOf<typeof TAKEN>[]
+  /** Messages that are delivered now, and were scheduled before the segment: their rows until now. */
+  delivered: RowOf<typeof DELIVERED>[]
 }
 
 type NewMessageRow = RowOf<typeof MESSAGES>
@@ -43,7 +45,8 @@ export function newMessageProjection(): MessageProjection {
 
 /** Applies one event to the rows; the projection is changed in place. */
 export function projectMessages(projection: MessageProjection, rows: MessageRows, event: SessionEvent): void {
-  if (event.type === 'message_received') {
+  if (event.type === 'message_received' || event.type === 'message_scheduled') {
+    if (event.type === 'message_received' && event.dueAt !== undefined) removeScheduled(rows, event)
     rows.messages.push(userRow(event))
     return
   }
@@ -134,11 +137,19 @@ interface StoredBlob {
 
 const storedBlob = (block: number | null, { sha256, bytes }: BlobRef): StoredBlob => ({ block, sha256, bytes })
 
-function userRow(event: EventOf<'message_received'>): NewMessageRow {
-  const { messageId, content, metadata, blob, by } = event
+function removeScheduled(rows: MessageRows, { messageId }: EventOf<'message_received'>): void {
+  const message_id = safeKey(messageId)
+  const at = rows.messages.findIndex((row) => row.kind === 'scheduled' && row.message_id === message_id)
+  if (at >= 0) rows.messages.splice(at, 1)
+  else rows.delivered.push({ message_id })
+}
+
+function userRow(event: EventOf<'message_received' | 'message_scheduled'>): NewMessageRow {
+  const { messageId, content, metadata, blob, by, dueAt } = event
   return messageRow(event, {
     messageId,
-    kind: 'user',
+    kind: event.type === 'message_scheduled' ? 'scheduled' : 'user',
+    ...defined({ dueAt }),
     place: { run: null, turn: null, position: null, ordinal: 0 },
     message: { role: 'user', content },
     ...(metadata && { metadata }),
@@ -165,11 +176,15 @@ interface NewMessage {
   message: { role: string; content: EventOf<'message_received'>['content'] | Transcript['messages'][number]['content'] }
   metadata?: NonNullable<EventOf<'message_received'>['metadata']>
   by?: string
+  dueAt?: number
   callIds?: string[]
   blobs?: StoredBlob[]
 }
 
-function messageRow(event: SessionEvent, { messageId, kind, place, message, metadata, by, callIds, blobs }: NewMessage): NewMessageRow {
+function messageRow(
+  event: SessionEvent,
+  { messageId, kind, place, message, metadata, by, dueAt, callIds, blobs }: NewMessage,
+): NewMessageRow {
   const safe = sanitiser()
   const content = message.content as Json
   return {
@@ -182,6 +197,7 @@ function messageRow(event: SessionEvent, { messageId, kind, place, message, meta
     metadata: metadata ? safe.json(metadata) : null,
     by: by === undefined ? null : safe.text(by),
     at: new Date(event.at).toISOString(),
+    scheduled_for: dueAt === undefined ? null : new Date(dueAt).toISOString(),
     call_ids: callIds ?? null,
     blobs: blobs ? JSON.stringify(blobs) : null,
     raw: safe.raw({ messageId, content, metadata: metadata ?? null, by: by ?? null }),

@@ -4,7 +4,9 @@ import type { EventOf, SessionEvent } from '../../session/events.ts'
 import { addToCalls } from '../../session/past/call-status.ts'
 import { type PaidCall, paidCallIn } from '../../session/spending/paid-call.ts'
 import { removesTurns } from '../../session/recovery/recovery.ts'
+import { spentBy } from '../../session/spending/budget.ts'
 import { costOf, providerOf } from '../../session/spending/prices.ts'
+import { projectRule, type RuleRows } from './approval-rules.ts'
 import { type ApprovalRows, projectApproval } from './approvals.ts'
 import { projectCall } from './calls.ts'
 import { projectError } from './errors.ts'
@@ -13,7 +15,7 @@ import { growTranscript, type MessageProjection, type MessageRows, newMessagePro
 import { projectRecovery, type RecoveryRows } from './recoveries.ts'
 import { applyToSession, asInherited, type SessionColumns } from './session-columns.ts'
 import type { Ending } from '../rows.ts'
-import type { CUSTOM_EVENTS, ERRORS, RowOf, TOKEN_USAGE, TOOL_CALLS } from '../postgres/tables.ts'
+import type { CUSTOM_EVENTS, ERRORS, RowOf, SPEND, TOKEN_USAGE, TOOL_CALLS } from '../postgres/tables.ts'
 import { customEventRow } from './custom-events.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 
@@ -23,10 +25,11 @@ export interface Projection extends MessageProjection {
 }
 
 /** The rows that a segment of events makes. */
-export interface ProjectedRows extends MessageRows, ApprovalRows, RecoveryRows {
+export interface ProjectedRows extends MessageRows, ApprovalRows, RuleRows, RecoveryRows {
   toolCalls: Map<string, RowOf<typeof TOOL_CALLS>>
   errors: RowOf<typeof ERRORS>[]
   usage: RowOf<typeof TOKEN_USAGE>[]
+  spend: RowOf<typeof SPEND>[]
   customEvents: RowOf<typeof CUSTOM_EVENTS>[]
   /** The end of the stored errors that have no outcome yet. */
   errorEnd: ErrorEnd | null
@@ -42,7 +45,7 @@ export interface Move {
   run: number
 }
 
-type ArchivingEvent = EventOf<'recovery_started' | 'rolled_back' | 'session_started' | 'forked'>
+type ArchivingEvent = EventOf<'recovery_started' | 'rolled_back' | 'session_started' | 'forked' | 'messages_unscheduled'>
 
 /** A projection of only the events that `session` was folded from. */
 export function newProjection(session: SessionColumns): Projection {
@@ -105,14 +108,18 @@ function noRows(): ProjectedRows {
   return {
     messages: [],
     taken: [],
+    delivered: [],
     toolCalls: new Map(),
     errors: [],
     usage: [],
+    spend: [],
     customEvents: [],
     errorEnd: null,
     endings: [],
     requests: [],
     decisions: [],
+    rules: [],
+    revokedRules: [],
     recoveries: [],
     outcome: null,
     move: null,
@@ -123,6 +130,7 @@ function noRows(): ProjectedRows {
 function projectCounted(projection: Projection, rows: ProjectedRows, event: SessionEvent): void {
   projectCall(rows.toolCalls, event, projection.session.calls)
   projectApproval(rows, event, projection.session.calls)
+  projectRule(rows, event)
   endErrors(rows, errorEndOf(projection.session, event))
   rows.endings.push(...endingsOf(projection.session, event))
   const error = projectError(event, projection.session.incident?.seq ?? null)
@@ -130,6 +138,9 @@ function projectCounted(projection: Projection, rows: ProjectedRows, event: Sess
   projectRecovery(rows, event, projection.session.error)
   const spent = paidCallIn(event)
   if (spent) rows.usage.push(usageRow(event as EventOf<'model_completed' | 'compacted'>, spent))
+  // What a child has spent has rows in the child.
+  const usd = event.type === 'spent' && event.child ? 0 : (spentBy(event)?.usd ?? 0)
+  if (usd > 0) rows.spend.push({ seq: event.seq, at: new Date(event.at).toISOString(), usd })
   if (event.type === 'emitted') rows.customEvents.push(customEventRow(event))
 }
 
@@ -154,7 +165,7 @@ export function replayedCalls(events: Iterable<SessionEvent>): string[] {
 function archives(event: SessionEvent): event is ArchivingEvent {
   if (event.type === 'recovery_started') return removesTurns(event) || event.strategy === 'selective'
   if (event.type === 'session_started') return event.after !== undefined
-  return event.type === 'rolled_back' || event.type === 'forked'
+  return event.type === 'rolled_back' || event.type === 'forked' || event.type === 'messages_unscheduled'
 }
 
 function usageRow({ seq, run, turn }: EventOf<'model_completed' | 'compacted'>, spent: PaidCall): ProjectedRows['usage'][number] {

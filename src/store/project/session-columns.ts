@@ -1,4 +1,5 @@
 // The columns of a session's row, folded from its events: the part of the session's state that people query.
+import { rootIdOf } from '../../session/agents/agent-calls.ts'
 import { addUsage, NO_USAGE, type Usage } from '../../session/content.ts'
 import { spentBy } from '../../session/spending/budget.ts'
 import type { EventOf, EventType, SessionEvent, SessionStatus } from '../../session/events.ts'
@@ -42,6 +43,8 @@ export interface SessionColumns {
   /** Version of the newest checkpoint. */
   checkpoint: number
   forkedFrom: { sessionId: string; seq: number } | null
+  /** The root of its tree, if it answers calls of another session. */
+  root: string | null
   /** The calls of the newest answer during the run. Not a column: derived from the open turn's events. */
   calls: TurnCalls
   updatedAt: number
@@ -57,6 +60,7 @@ export function newSessionColumns(): SessionColumns {
     provider: null,
     checkpoint: 0,
     forkedFrom: null,
+    root: null,
     plan: null,
     planIsNew: false,
     run: 0,
@@ -94,7 +98,7 @@ export function planColumns(plan: Plan | null): { plan: string | null; plan_raw:
 
 /** How many calls wait for a person or a client. */
 export function waitingCalls({ calls }: SessionColumns): number {
-  return [...calls.values()].filter(isWaiting).length
+  return [...calls.values()].filter((call) => isWaiting(call) && call.status !== 'asleep').length
 }
 
 /** Applies one event, in place. It must agree with the fold in `src/session/fold/fold.ts`, which a property test checks. */
@@ -117,8 +121,9 @@ export function applyToSession(session: SessionColumns, event: SessionEvent): vo
 
 /** What events change, apart from costs and calls. */
 const APPLIED: { readonly [T in EventType]?: (session: SessionColumns, event: EventOf<T>) => void } = {
-  session_started(session, { after }) {
+  session_started(session, { after, sessionId, caller }) {
     Object.assign(session, idleStatus(), nothingSpent(), { forkedFrom: null, spent: { tokens: 0, usd: 0 } })
+    session.root = rootIdOf(sessionId, caller) ?? null
     session.run = after?.run ?? 0
     session.checkpoint = after?.checkpoint ?? 0
   },
@@ -148,6 +153,7 @@ const APPLIED: { readonly [T in EventType]?: (session: SessionColumns, event: Ev
   approval_requested: settleStatus,
   approval_decided: settleStatus,
   answer_requested: settleStatus,
+  sleep_started: settleStatus,
   answer_received(session, { reply }) {
     if (reply) settleStatus(session)
   },
@@ -172,6 +178,7 @@ const APPLIED: { readonly [T in EventType]?: (session: SessionColumns, event: Ev
   forked(session, { from }) {
     asInherited(session)
     session.forkedFrom = from
+    session.root = null
   },
   session_paused(session, { at, by, reason, code, raise }) {
     session.paused = { at, ...defined({ by, reason, code, raise }) }

@@ -96,9 +96,26 @@ const CALL = { ...TURN, callId: text, tool: text }
 /** What a call, or a hook, has reported. */
 const REPORT = { ...TURN, callId: optional(text), tool: optional(text), on: optional(text), hook: optional(text), attempt: count }
 
+const nullOr =
+  (check: ValueCheck): ValueCheck =>
+  (value, member, adjusted) =>
+    value === undefined || value === null ? value : check(value, member, adjusted)
+const APPROVERS = record({ role: text })
 const QUESTION = record({ id: text, from: text, message: text, schema: anything, url: optional(text) })
 const ASKED = record({ attempt: count, question: QUESTION, digest: text, more: anything, state: optional(text) })
 const UNREPLAYABLE = record({ executionId: text, reason: text })
+
+const CALLER = record({ sessionId: text, key: text, epoch: text, depth: count, taskQueue: text })
+const TRACE = record({ sessionId: text, run: count, stretch: optional(count) })
+const CALLING = record({
+  seq: large,
+  ...CALL,
+  budget: anything,
+  stretch: optional(count),
+  trace: optional(TRACE),
+  background: optional(flag),
+})
+const CHILD = record({ session: text, agent: text, budget: anything, background: optional(flag), stretch: optional(count) })
 
 const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
   session_started: {
@@ -110,6 +127,7 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     coreVersion: count,
     after: optional(AFTER),
     unreplayable: optional(UNREPLAYABLE),
+    caller: optional(CALLER),
   },
   session_resumed: {
     executionId: text,
@@ -127,7 +145,22 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     receivedAt: optional(time),
     by: optional(text),
     traceparent: anything,
+    call: optional(CALLING),
+    dueAt: optional(time),
+    answers: optional(record({ session: text, callId: text })),
   },
+  message_scheduled: {
+    messageId: text,
+    content,
+    dueAt: time,
+    metadata: anything,
+    blob: optional(BLOB),
+    deadlineMs: optional(duration),
+    interrupt: optional(flag),
+    by: optional(text),
+    traceparent: anything,
+  },
+  messages_unscheduled: { messageIds: list(text), by: optional(text), reason: optional(text) },
   message_rejected: { messageId: optional(text), code: text, reason: text },
   request_passed_on: { id: text, name: text, code: optional(text), reason: optional(text) },
   run_started: { run: count, messageId: text, intent: optional(count) },
@@ -238,8 +271,9 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     usd: anything,
     note: optional(text),
     assumed: optional(flag),
+    child: optional(record({ session: text, total: anything })),
   },
-  budget_warning: { scope: text, unit: text, run: optional(count), limit: anything, spent: anything },
+  budget_warning: { scope: text, unit: text, budget: optional(text), run: optional(count), limit: anything, spent: anything },
   budget_raised: {
     scope: text,
     run: optional(count),
@@ -248,7 +282,23 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     by: optional(text),
     reason: optional(text),
   },
-  approval_requested: { ...CALL, digest: text, reason: optional(text), expiresAt: time, onExpiry: text },
+  approval_requested: {
+    ...CALL,
+    digest: text,
+    reason: optional(text),
+    approvers: optional(APPROVERS),
+    expiresAt: time,
+    onExpiry: text,
+  },
+  approval_refused: {
+    ...CALL,
+    digest: text,
+    approved: flag,
+    approvers: APPROVERS,
+    by: optional(text),
+    roles: optional(list(text)),
+  },
+  sleep_started: { ...CALL, expiresAt: time },
   approval_decided: {
     ...CALL,
     digest: text,
@@ -257,10 +307,29 @@ const MEMBERS: { readonly [T in EventType]: MembersOf<T> } = {
     note: optional(text),
     reason: optional(text),
     expired: optional(flag),
+    rule: optional(text),
     input: anything,
     resolution: optional(RESOLUTION),
   },
-  answer_requested: { ...CALL, expiresAt: optional(time), asks: optional(ASKED) },
+  approval_rule_given: {
+    ...CALL,
+    rule: text,
+    effect: text,
+    schemaDigest: text,
+    matching: json,
+    inputDigest: optional(text),
+    approvers: optional(APPROVERS),
+    members: anything,
+    tenant: nullOr(text),
+    until: optional(time),
+    uses: optional(count),
+    by: optional(text),
+    note: optional(text),
+  },
+  approval_rule_revoked: { rule: text, by: optional(text), reason: optional(text) },
+  answer_requested: { ...CALL, expiresAt: optional(time), asks: optional(ASKED), child: optional(CHILD) },
+  allowance_raised: { run: optional(count), turn: optional(count), callId: optional(text), tool: optional(text), budget: anything },
+  caller_told: { as: text, run: optional(count), tokens: anything, usd: anything, delivered: optional(flag) },
   answer_received: { ...CALL, by: optional(text), reply: optional(record({ action: text, content: anything })) },
   checkpoint_requested: { reason: text, by: optional(text) },
   checkpoint_made: {
@@ -379,4 +448,5 @@ const STATE_MEMBERS: MemberChecks = {
   lastMessageId: optional(text),
   checkpoint: optional(record({ version: count })),
   forkedFrom: optional(PLACE),
+  caller: optional(CALLER),
 }

@@ -41,7 +41,7 @@ export async function readCheckpointSeq(
   sessionId: string,
   version: number,
 ): Promise<number | null> {
-  const [row] = await database.query(`select seq from ${schema.table('checkpoints')} where session_id = $1 and version = $2`, [
+  const [row] = await database.query(`select seq from ${schema.table('checkpoints')} where session_id = $1 and version = $2::bigint`, [
     safeKey(sessionId),
     version,
   ])

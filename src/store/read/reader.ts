@@ -79,6 +79,9 @@ export async function locateMessage(
   const [row = {}] = await database.query(
     `select
        (select max(seq) from ${schema.table('messages')} where session_id = $1 and message_id = $2) as recorded,
+       -- Its id stays accepted, so it is the same message.
+       (select max(seq) from ${schema.table('archived_messages')} as old where session_id = $1 and message_id = $2 and why = 'unscheduled'
+          and exists (select from ${schema.table('events')} as e where e.session_id = $1 and e.seq = old.seq)) as unscheduled,
        -- Only if the former finds nothing: this reads all of the session's events.
        (select max(seq) from ${schema.table('events')}
           where session_id = $1 and type = 'message_rejected' and strpos(json, $3) > 0
@@ -90,7 +93,7 @@ export async function locateMessage(
      from (select) as one left join ${schema.table('sessions')} on session_id = $1`,
     [safeKey(sessionId), safeKey(messageId), `"messageId":${JSON.stringify(messageId)}`],
   )
-  const recorded = numberIn(row, 'recorded')
+  const recorded = numberIn(row, 'recorded') ?? numberIn(row, 'unscheduled')
   if (recorded !== null) return { after: recorded - 1 }
   const after = numberIn(row, 'flushed_seq') ?? 0
   // An archived message has its events unless they were pruned, so the outcome of its run can be read.
@@ -175,7 +178,27 @@ export async function readMessages(database: Queryable, schema: PostgresSchema, 
   return hydrateMessageRows(database, schema, sessionId, found)
 }
 
-export const MESSAGE_COLUMNS = `seq, message_id, run, turn, role, kind, raw, ${ms('at')},
+/** See `Store.sentMessage`. */
+export async function readSentMessage(
+  database: Queryable,
+  schema: PostgresSchema,
+  sessionId: string,
+  messageId: string,
+): Promise<Pick<MessageRow, 'content' | 'metadata'> | null> {
+  const [row] = await database.query(
+    `select ${MESSAGE_COLUMNS}, blobs from ${schema.table('messages')}
+     where session_id = $1 and message_id = $2 and kind in ('user', 'scheduled') order by seq desc limit 1`,
+    [safeKey(sessionId), safeKey(messageId)],
+  )
+  if (!row) return null
+  const stored = messageOf(row)
+  const places = (jsonIn(row, 'blobs') as BlobPlace[] | null) ?? []
+  const [message] = await hydrateMessageRows(database, schema, sessionId, [{ row: stored, places }])
+  const isLost = places.length > 0 && message?.content === stored.content
+  return isLost ? null : (message ?? null)
+}
+
+export const MESSAGE_COLUMNS = `seq, message_id, run, turn, role, kind, raw, ${ms('at')}, ${ms('scheduled_for')},
   case when raw is null then content end as content, case when raw is null then metadata end as metadata,
   case when raw is null then by end as by`
 
@@ -193,6 +216,7 @@ export function messageOf(row: TextRow): MessageRow {
     role: textIn(row, 'role') as MessageRow['role'],
     kind: textIn(row, 'kind') as MessageRow['kind'],
     at: dateIn(row, 'at'),
+    scheduledFor: dateOrNull(row, 'scheduled_for'),
   }
 }
 

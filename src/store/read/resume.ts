@@ -1,7 +1,7 @@
 // What a session resumes from after its workflow closed: its state at the stored head, as far as the store still has it.
 import { defined } from '../../session/defined.ts'
 import { shortHash } from '../../session/digest.ts'
-import { ACCEPTED_KEPT } from '../../session/fold/fold.ts'
+import { ACCEPTED_KEPT, OVERLAP_SKIPPED } from '../../session/fold/fold.ts'
 import type { SessionState } from '../../session/state.ts'
 import { exactOr, textIn } from '../postgres/columns.ts'
 import type { Queryable, TextRow } from '../postgres/database.ts'
@@ -100,12 +100,15 @@ async function markLoaded(database: Queryable, schema: PostgresSchema, key: stri
 async function acceptedOf(database: Queryable, schema: PostgresSchema, key: string, state: SessionState): Promise<string[]> {
   const { origin, forkedFrom, seq } = state
   const select = (table: string) =>
-    `select seq, message_id, raw from ${schema.table(table)} where session_id = $1 and kind = 'user' and seq > $2 and seq <= $3`
+    `select seq, message_id, raw from ${schema.table(table)} where session_id = $1 and kind in ('user', 'scheduled') and seq > $2 and seq <= $3`
   // A message that a rollback removed can be sent again.
   const archived = `${select('archived_messages')} and why <> 'rolled_back'`
+  // An occurrence that was skipped has only its event. No text can contain the quotation marks unescaped.
+  const skipped = `select seq, '' as message_id, json as raw from ${schema.table('events')}
+    where session_id = $1 and type = 'message_rejected' and seq > $2 and seq <= $3 and strpos(json, $5) > 0 and strpos(json, '"messageId":') > 0`
   const rows = await database.query(
-    `select message_id, raw from (${select('messages')} union all ${archived}) received order by seq desc limit $4`,
-    [key, Math.max(origin?.seq ?? 0, forkedFrom?.seq ?? 0), seq, ACCEPTED_KEPT],
+    `select message_id, raw from (${select('messages')} union all ${archived} union all ${skipped}) received order by seq desc limit $4`,
+    [key, Math.max(origin?.seq ?? 0, forkedFrom?.seq ?? 0), seq, ACCEPTED_KEPT, `"code":"${OVERLAP_SKIPPED}"`],
   )
   return rows.map((row) => shortHash(exactOr(row.raw, () => ({ messageId: textIn(row, 'message_id') })).messageId)).reverse()
 }

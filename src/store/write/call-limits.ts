@@ -4,6 +4,7 @@ import { numberIn } from '../postgres/columns.ts'
 import type { Database, Queryable } from '../postgres/database.ts'
 import { safeKey } from '../postgres/sanitise.ts'
 import type { PostgresSchema } from '../postgres/schema.ts'
+import { excludeErasure } from './erased.ts'
 
 /** How long a call that waits keeps its place after it should have asked again. */
 const PLACE_KEPT_MS = 5_000
@@ -22,6 +23,7 @@ const SWEPT = 50
 /** See `Store.admitCall`. The limits of a call are locked in the order in which the tool's options are read, so no two calls deadlock. */
 export function admitCall(database: Database, schema: PostgresSchema, { limits, ...call }: AdmissionRequest): Promise<number> {
   return database.transaction(async (tx) => {
+    await excludeErasure(tx, schema, safeKey(call.sessionId))
     const places = []
     for (const limit of limits) places.push(await placeAt(tx, schema, limit, call))
     const waitMs = Math.max(0, ...places.map((place) => place.waitMs))

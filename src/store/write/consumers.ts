@@ -13,6 +13,8 @@ export interface Consumer {
   name: string
   /** The process. */
   holder: string
+  /** Processes that are known to be dead: this one takes their leases over at once. */
+  succeeds?: readonly string[] | undefined
 }
 
 /** A part of the feed, from one place to another. */
@@ -25,16 +27,16 @@ export interface FeedStretch {
 export async function leaseFeed(
   database: Queryable,
   schema: PostgresSchema,
-  { name, holder }: Consumer,
+  { name, holder, succeeds = [] }: Consumer,
   forMs: number,
 ): Promise<Key | null> {
   const [row] = await database.query(
     `insert into ${schema.table('consumers')} as consumer (name, holder, held_until, place)
      values ($1, $2, now() + make_interval(secs => $3::float8 / 1000), jsonb_build_array(${horizonIn(schema)}::text, '', 0))
      on conflict (name) do update set holder = excluded.holder, held_until = excluded.held_until
-     where consumer.holder = excluded.holder or consumer.held_until < now()
+     where consumer.holder = excluded.holder or consumer.held_until < now() or consumer.holder = any($4::text[])
      returning place`,
-    [safeKey(name), safeKey(holder), forMs],
+    [safeKey(name), safeKey(holder), forMs, succeeds.map(safeKey)],
   )
   return row ? (JSON.parse(textIn(row, 'place')) as Key) : null
 }

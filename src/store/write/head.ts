@@ -46,7 +46,7 @@ export async function lockSession(
          coalesce(plan_raw, plan::text) as plan,
          coalesce(paused_raw, paused::text) as paused,
          input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens, web_search_requests, usd, spent_tokens, spent_usd, model, provider, checkpoint,
-         parent, forked_seq, (erased_at is not null)::text as erased
+         parent, forked_seq, root, (erased_at is not null)::text as erased
        from ${schema.table('sessions')} where session_id = $1 for update
      ) held on true`,
     [key, known ?? null],
@@ -83,6 +83,7 @@ function lockedOf(row: TextRow): LockedSession {
       provider: row.provider ?? null,
       checkpoint: Number(row.checkpoint),
       forkedFrom: row.parent == null ? null : { sessionId: row.parent, seq: Number(row.forked_seq) },
+      root: row.root ?? null,
     },
   }
 }

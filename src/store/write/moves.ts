@@ -15,12 +15,14 @@ export async function applyMove(tx: Queryable, schema: PostgresSchema, key: stri
   const { event } = move
   if (event.type === 'session_started') return startOver(tx, schema, key, event)
   if (event.type === 'forked') return becomeFork(tx, schema, key, event)
+  if (event.type === 'messages_unscheduled') return unschedule(tx, schema, key, event)
   const cut = await cutIn(tx, schema, key, move)
   if (!cut) return
   const why = event.type === 'rolled_back' ? 'rolled_back' : ARCHIVED_AS[event.strategy as keyof typeof ARCHIVED_AS]
   await applyCut(tx, schema, key, cut, why)
   if (event.type !== 'rolled_back') return
   await discardSlices(tx, schema, key, event)
+  await revokeLaterRules(tx, schema, key, event)
   if (event.keys === 'forgotten') await forgetUnresolved(tx, schema, key, event)
 }
 
@@ -67,10 +69,16 @@ async function applyCut(tx: Queryable, schema: PostgresSchema, key: string, cut:
   const ofRun = run === undefined || taken === 'leave' ? '' : ' and run = $7'
   const values = [after, waiting, again, ...(ofRun ? [run] : [])]
   const leaves = taken === 'leave' ? '' : ` and kind <> 'user'`
-  const which = `((position > $4${leaves}${ofRun}) or (position is null and seq <= $5)) and seq <> all($6::bigint[])`
+  const which = `((position > $4${leaves}${ofRun}) or (position is null and kind <> 'scheduled' and seq <= $5)) and seq <> all($6::bigint[])`
   await archive(tx, schema, { key, seq: at, why, which, values })
   if (taken === 'wait') await requeueMessages(tx, schema, key, 'run = $2', run)
   if (again.length > 0) await requeueMessages(tx, schema, key, 'seq = any($2::bigint[])', again)
+}
+
+async function unschedule(tx: Queryable, schema: PostgresSchema, key: string, event: EventOf<'messages_unscheduled'>): Promise<void> {
+  const { seq, messageIds } = event
+  const which = `kind = 'scheduled' and message_id = any($4::text[])`
+  await archive(tx, schema, { key, seq, why: 'unscheduled', which, values: [messageIds.map((id) => safeKey(id))] })
 }
 
 /** Returns users' messages to the queue, for a run to take again. */
@@ -107,10 +115,29 @@ async function discardSlices(tx: Queryable, schema: PostgresSchema, key: string,
   )
 }
 
+/** A person gave them about something that the session takes back. */
+async function revokeLaterRules(
+  tx: Queryable,
+  schema: PostgresSchema,
+  key: string,
+  { seq, toSeq, at }: EventOf<'rolled_back'>,
+): Promise<void> {
+  await tx.query(
+    `update ${schema.table('approval_rules')} set revoked_at = $4, revoked_by = 'rollback'
+     where session_id = $1 and seq > $2 and seq < $3 and revoked_at is null`,
+    [key, toSeq, seq, new Date(at).toISOString()],
+  )
+}
+
 /** The earlier events can no longer be read: their remaining rows leave the transcript. */
 async function startOver(tx: Queryable, schema: PostgresSchema, key: string, event: EventOf<'session_started'>): Promise<void> {
   const { seq, agent, context, tags } = event
   await archive(tx, schema, { key, seq, why: 'started_over', which: 'seq < $4', values: [seq] })
+  await tx.query(
+    `update ${schema.table('approval_rules')} set revoked_at = $3, revoked_by = 'started over'
+     where session_id = $1 and scope = 'session' and seq < $2 and revoked_at is null`,
+    [key, seq, new Date(event.at).toISOString()],
+  )
   await abandonCalls(tx, schema, key, event)
   await identify(tx, schema, key, { agent, context, tags }, event.at)
 }
@@ -126,7 +153,7 @@ async function abandonCalls(tx: Queryable, schema: PostgresSchema, key: string, 
        error = case when status = 'unknown' then $5::jsonb else $6::jsonb end,
        status = case when status in ('awaiting_approval', 'awaiting_answer') or effect = 'read' then 'skipped'
          when effect = 'idempotent' then 'failed' else 'unknown' end
-     where session_id = $1 and (status in ('issued', 'running', 'awaiting_approval', 'awaiting_answer')
+     where session_id = $1 and (status in ('issued', 'running', 'awaiting_approval', 'awaiting_answer', 'asleep')
        or (status = 'unknown' and error ->> 'asked' = 'true'))`,
     [key, seq, moment, ...values],
   )
@@ -141,7 +168,7 @@ async function abandonCalls(tx: Queryable, schema: PostgresSchema, key: string, 
 async function becomeFork(tx: Queryable, schema: PostgresSchema, key: string, event: EventOf<'forked'>): Promise<void> {
   const { seq, tags, at } = event
   await archive(tx, schema, { key, seq, why: 'forked', which: 'position is null and seq < $4', values: [seq] })
-  const counted = ['tool_calls', 'errors', 'token_usage', 'approvals', 'recoveries', 'custom_events']
+  const counted = ['tool_calls', 'errors', 'token_usage', 'approvals', 'recoveries', 'custom_events', 'spend', 'approval_rules']
   const deletes = counted.map((table) => `${table}_left as (delete from ${schema.table(table)} where session_id = $1)`)
   await tx.query(`with ${deletes.join(', ')} select 1`, [key])
   const [row] = await tx.query(`select agent, context, to_json(tags) as tags, raw from ${schema.table('sessions')} where session_id = $1`, [
@@ -176,7 +203,8 @@ async function identify(
   )
 }
 
-const MOVED = `session_id, seq, message_id, agent, run, turn, role, kind, content, metadata, by, position, ordinal, at, call_ids, blobs, raw`
+const MOVED = `session_id, seq, message_id, agent, run, turn, role, kind, content, metadata, by, position, ordinal, at, scheduled_for, call_ids,
+  blobs, raw`
 
 /** Moves messages to the archive; `which` has its values from `$4` on. */
 async function archive(
@@ -187,7 +215,7 @@ async function archive(
   await tx.query(
     `with moved as (delete from ${schema.table('messages')} where session_id = $1 and ${which} returning *)
      insert into ${schema.table('archived_messages')} (epoch, archived_seq, why, ${MOVED})
-     select events.epoch, $2, $3, ${MOVED.split(', ')
+     select events.epoch, $2, $3, ${MOVED.split(/,\s+/)
        .map((column) => `moved.${column}`)
        .join(', ')}
      from moved join ${schema.table('events')} events using (session_id, seq) on conflict do nothing`,

@@ -11,6 +11,7 @@ import type { PostgresSchema } from '../postgres/schema.ts'
 import { pausedColumns, planColumns, waitingCalls } from '../project/session-columns.ts'
 import type { StoredHead } from '../rows.ts'
 import {
+  APPROVAL_RULES,
   APPROVALS,
   CHECKPOINTS,
   CUSTOM_EVENTS,
@@ -20,6 +21,8 @@ import {
   MESSAGES,
   RECOVERIES,
   type RowOf,
+  SPEND,
+  DELIVERED,
   TAKEN,
   TOKEN_USAGE,
   TOOL_CALLS,
@@ -53,8 +56,16 @@ export async function writeSegment(tx: Queryable, schema: PostgresSchema, segmen
   insertRows(statement, schema, { table: 'messages', columns: MESSAGES, rows: rows.messages, fixed })
   insertRows(statement, schema, { table: 'errors', columns: ERRORS, rows: rows.errors, fixed, onConflict: 'on conflict do nothing' })
   insertRows(statement, schema, { table: 'token_usage', columns: TOKEN_USAGE, rows: rows.usage, fixed })
+  insertRows(statement, schema, { table: 'spend', columns: SPEND, rows: rows.spend, fixed, onConflict: 'on conflict do nothing' })
   insertRows(statement, schema, { table: 'custom_events', columns: CUSTOM_EVENTS, rows: rows.customEvents, fixed })
   insertRows(statement, schema, { table: 'approvals', columns: APPROVALS, rows: rows.requests, fixed })
+  insertRows(statement, schema, {
+    table: 'approval_rules',
+    columns: APPROVAL_RULES,
+    rows: rows.rules,
+    fixed,
+    onConflict: 'on conflict do nothing',
+  })
   insertRows(statement, schema, {
     table: 'recoveries',
     columns: RECOVERIES,
@@ -65,7 +76,9 @@ export async function writeSegment(tx: Queryable, schema: PostgresSchema, segmen
   insertCheckpoints(statement, schema, fixed, checkpoints)
   mergeCalls(statement, schema, fixed, [...rows.toolCalls.values()])
   if (rows.taken.length > 0) statement.part(takeMessages(statement, schema, key, rows.taken))
+  if (rows.delivered.length > 0) statement.part(removeScheduled(statement, schema, key, rows.delivered))
   if (rows.decisions.length > 0) statement.part(decide(statement, schema, key, rows.decisions))
+  for (const revoked of rows.revokedRules) statement.part(revokeRule(statement, schema, key, revoked))
   if (rows.errorEnd) statement.part(endErrors(statement, schema, key, rows.errorEnd))
   if (rows.outcome) statement.part(endRecoveries(statement, schema, key, rows.outcome))
   if (segment.commitsFrom !== undefined) statement.part(commit(statement, schema, key, segment.commitsFrom, head.seq))
@@ -156,12 +169,28 @@ function takeMessages(statement: Statement, schema: PostgresSchema, key: string,
     where stored.session_id = ${statement.value(key)} and stored.kind = 'user' and stored.run is null and stored.message_id = given.message_id`
 }
 
+/** A message that is delivered gets another row. */
+function removeScheduled(statement: Statement, schema: PostgresSchema, key: string, delivered: ProjectedRows['delivered']): string {
+  return `delete from ${schema.table('messages')} stored using ${recordset(statement, DELIVERED, delivered)}
+    where stored.session_id = ${statement.value(key)} and stored.kind = 'scheduled' and stored.message_id = given.message_id`
+}
+
 function decide(statement: Statement, schema: PostgresSchema, key: string, decisions: ProjectedRows['decisions']): string {
   return `update ${schema.table('approvals')} stored
-    set status = given.status, decided_at = given.decided_at, decided_by = given.decided_by, note = given.note,
+    set status = given.status, decided_at = given.decided_at, decided_by = given.decided_by, note = given.note, rule = given.rule,
       raw_decision = given.raw_decision
     from ${recordset(statement, DECISIONS, decisions)}
     where stored.session_id = ${statement.value(key)} and stored.call_id = given.call_id and stored.status = 'requested'`
+}
+
+function revokeRule(
+  statement: Statement,
+  schema: PostgresSchema,
+  key: string,
+  { id, by, at }: ProjectedRows['revokedRules'][number],
+): string {
+  return `update ${schema.table('approval_rules')} set revoked_at = ${statement.value(at)}::timestamptz, revoked_by = ${statement.value(by)}
+    where session_id = ${statement.value(key)} and id = ${statement.value(id)} and revoked_at is null`
 }
 
 /** Sets the outcome of recoveries from earlier segments. */
@@ -193,7 +222,8 @@ function commit(statement: Statement, schema: PostgresSchema, key: string, first
 
 function updateSession(statement: Statement, schema: PostgresSchema, { key, projection, head, executionId }: Segment): string {
   const { session, openTurn } = projection
-  const { status, run, currentRun, turns, error, paused, usage, usd, spent, model, provider, checkpoint, forkedFrom, updatedAt } = session
+  const { status, run, currentRun, turns, error, paused, usage, usd, spent, model, provider, checkpoint, forkedFrom, root, updatedAt } =
+    session
   const safe = sanitiser()
   const set: Record<string, unknown> = {
     status,
@@ -220,6 +250,7 @@ function updateSession(statement: Statement, schema: PostgresSchema, { key, proj
     waiting: waitingCalls(session),
     parent: forkedFrom && safeKey(forkedFrom.sessionId),
     forked_seq: forkedFrom?.seq ?? null,
+    root: root && safeKey(root),
     updated_at: new Date(updatedAt).toISOString(),
     flushed_at: new Date().toISOString(),
   }

@@ -5,6 +5,7 @@ import { defined } from '../../session/defined.ts'
 export interface Boundary {
   /**
    * `model:1:2/before`, `tool:t_1_1_0/answer:1`, `flush:3/during`, `checkpoint:1/after`, …: the same in every run of the conversation.
+   * `child1>model:1:1/before`: the same in the session that answers an agent call; several of one depth share a boundary.
    * Two places joined by `+`: one process is killed at the first, and then another at the second, which is only reached because of the
    * first kill: `tool:t_1_1_0/end+verify:t_1_1_0/before`.
    */
@@ -38,6 +39,13 @@ export interface Mark {
   problem?: string
 }
 
+const BELOW = /^child(\d+)>/
+
+/** The id of a place in a session that answers an agent call; `depth`: 0 is the conversation's own session. */
+export function placeBelow(depth: number, id: string): string {
+  return depth === 0 ? id : `child${depth}>${id}`
+}
+
 /** The boundaries that were reached, each once, in the order of their first marks. */
 export function boundariesOf(marks: readonly Mark[]): Boundary[] {
   const found = new Map<string, Boundary>()
@@ -50,7 +58,10 @@ export function boundariesOf(marks: readonly Mark[]): Boundary[] {
 
 /** The boundary with that id; undefined if the id names none. */
 export function boundaryOf(id: string, tool?: string): Boundary | undefined {
-  const [last = '', first] = killsOf(id).toReversed()
+  const [whole = '', first] = killsOf(id).toReversed()
+  const [below = '', depth] = BELOW.exec(whole) ?? []
+  const last = whole.slice(below.length)
+  const where = depth === undefined ? '' : `child ${depth}, `
   const [place = '', step = ''] = last.split('/')
   const [what = '', ...rest] = place.split(':')
   const stage = step === 'before' || step === 'after' ? step : 'during'
@@ -59,8 +70,8 @@ export function boundaryOf(id: string, tool?: string): Boundary | undefined {
     id,
     what: what as Boundary['what'],
     stage,
-    name: `${subject}, ${stage}${detail}`,
-    subject,
+    name: `${where}${subject}, ${stage}${detail}`,
+    subject: `${where}${subject}`,
     ...defined({ tool }),
   })
   switch (what) {
@@ -91,7 +102,7 @@ export function killsOf(id: string): string[] {
  * The boundaries within the `verify` that follows a kill at `lead`: those in the marks of such a run or, without marks, all that may occur.
  */
 export function verifyBoundaries(lead: Boundary, marks?: readonly Mark[]): Boundary[] {
-  const [place = ''] = lead.id.replace(/^tool:/, 'verify:').split('/')
+  const [place = ''] = lead.id.replace(/^(child\d+>)?tool:/, '$1verify:').split('/')
   const steps = marks
     ? [...new Set(marks.filter(({ id }) => id.startsWith(`${place}/`)).map(({ id }) => id))]
     : ['before', 'answer:1', 'end', 'after'].map((step) => `${place}/${step}`)
@@ -101,7 +112,7 @@ export function verifyBoundaries(lead: Boundary, marks?: readonly Mark[]): Bound
 /** Boundaries where a kill leads to a `verify`: before the call's body has done anything, and after it has done everything. */
 export function leadsToVerify(marks: readonly Mark[]): Boundary[] {
   const verified = new Set(marks.filter(({ verifies }) => verifies).map(({ id }) => id))
-  return boundariesOf(marks).filter(({ id }) => verified.has(id) && /^tool:[^/]+\/(before|end)$/.test(id))
+  return boundariesOf(marks).filter(({ id }) => verified.has(id) && /^(?:child\d+>)?tool:[^/]+\/(before|end)$/.test(id))
 }
 
 /** The boundaries whose name or id matches, or that the function selects. Without a filter, all. */

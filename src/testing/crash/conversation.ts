@@ -11,6 +11,7 @@ import type { Mark } from './boundaries.ts'
 import { firstDifference, type ConversationOutcome, withoutNames } from './compare.ts'
 import type { CrashConversation, CrashStep, CrashTestOptions, CrashWorld } from './types.ts'
 import { until } from './until.ts'
+import { ownPartOf } from '../../session/agents/agent-calls.ts'
 import { defined } from '../../session/defined.ts'
 import { unlessAborted } from '../../waiting/unless-aborted.ts'
 
@@ -88,7 +89,7 @@ export async function outcomeOf(
   const missing = events && (await missingInStore(session, transcript))
   if (missing !== undefined) problems.push(`the side store differs from the session: ${missing}`)
   const rest = await worldAtRest(world)
-  const names = namesIn(session.id, marks)
+  const names = namesIn(session.id, marks, events ?? [])
   return withoutNames(
     {
       ends,
@@ -224,11 +225,14 @@ function notExecuted(events: readonly SessionEvent[]): string[] {
   return [...new Set(texts)]
 }
 
-/** Placeholders for the session and its keys, which differ between sessions. */
-function namesIn(sessionId: string, marks: readonly Mark[]): Map<string, string> {
+/** Placeholders for the session, its keys and its children, which differ between sessions. */
+function namesIn(sessionId: string, marks: readonly Mark[], events: readonly SessionEvent[]): Map<string, string> {
   const names = new Map([[sessionId, '<session>']])
+  for (const event of events) {
+    if (event.type === 'answer_requested' && event.child) names.set(ownPartOf(event.child.session), `<child of ${event.callId}>`)
+  }
   for (const { key, id } of marks) {
-    const call = id.split('/')[0]?.replace(/^tool:/, '')
+    const call = id.split('/')[0]?.replace(/^((?:child\d+>)?)tool:/, '$1')
     if (key !== undefined && !names.has(key)) names.set(key, `<key of ${call}>`)
   }
   return names

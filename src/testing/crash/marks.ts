@@ -3,7 +3,7 @@
 import { appendFileSync, closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Mark } from './boundaries.ts'
+import { type Mark, placeBelow } from './boundaries.ts'
 import { CrashTestError } from './errors.ts'
 
 /** The current conversation, and where a worker process must die. */
@@ -94,11 +94,13 @@ export function markWriter(folder: string): MarkWriter {
     session: () => plan()?.sessionId,
     reach(sessionId, mark) {
       const current = plan()
-      if (current?.sessionId !== sessionId) return
-      appendFileSync(join(folder, marksFile(current.conversation)), `${JSON.stringify(mark)}\n`)
-      if (!current.killAt?.includes(mark.id)) return
+      const depth = current && depthBelow(current.sessionId, sessionId)
+      if (!current || depth === undefined) return
+      const id = placeBelow(depth, mark.id)
+      appendFileSync(join(folder, marksFile(current.conversation)), `${JSON.stringify({ ...mark, id })}\n`)
+      if (!current.killAt?.includes(id)) return
       const kills = killsIn(folder, current.conversation)
-      if (current.killAt[kills] === mark.id && claim(killFile(current.conversation, kills))) process.kill(process.pid, 'SIGKILL')
+      if (current.killAt[kills] === id && claim(killFile(current.conversation, kills))) process.kill(process.pid, 'SIGKILL')
     },
     next(name) {
       const conversation = plan()?.conversation ?? 0
@@ -107,6 +109,12 @@ export function markWriter(folder: string): MarkWriter {
       return number
     },
   }
+}
+
+/** How many sessions are between the conversation's and this one, which answers an agent call; undefined if it is not one of its tree. */
+function depthBelow(root: string, sessionId: string): number | undefined {
+  if (sessionId === root) return 0
+  return sessionId.startsWith(`${root}/`) ? sessionId.slice(root.length).split('/').length - 1 : undefined
 }
 
 const marksFile = (conversation: number): string => `marks-${conversation}`

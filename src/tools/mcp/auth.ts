@@ -1,8 +1,8 @@
 // As whom a call reaches an MCP server: the result of `auth`, for the session of the call.
 import { AsksUser, repliesIn } from '../../agent/asking.ts'
 import { ToolError } from '../../agent/errors.ts'
-import { sha256Hex } from '../../agent/canonical.ts'
-import type { ToolContext } from '../../agent/tool.ts'
+import { sha256Hex } from '../../agent/sha256.ts'
+import type { SourceContext } from '../../agent/tool.ts'
 import { isObject } from '../../session/json.ts'
 import type { CallQuestion, UserReplies } from '../../session/question-facts.ts'
 import { messageOf } from './errors.ts'
@@ -34,7 +34,14 @@ export function sharedIdentity({ transport }: McpRules): McpIdentity {
  * The identity of the call. `refused`: the server has refused the one before it.
  * @throws ToolError `mcp_auth_failed`; AsksUser if the user must sign in.
  */
-export async function identityOf(rules: McpRules, ctx: ToolContext, asked: PendingReplies, refused?: true): Promise<McpIdentity> {
+export async function identityOf(rules: McpRules, ctx: SourceContext, asked: PendingReplies, refused?: true): Promise<McpIdentity> {
+  const identity = await identityOrSignIn(rules, ctx, refused)
+  if (typeof identity === 'string') throw signInQuestion(rules, identity, asked)
+  return identity
+}
+
+/** The identity of the session's user, or the URL at which the user must sign in first. @throws ToolError `mcp_auth_failed`. */
+export async function identityOrSignIn(rules: McpRules, ctx: SourceContext, refused?: true): Promise<McpIdentity | string> {
   const { auth, name } = rules
   if (!auth) return sharedIdentity(rules)
   let given: unknown
@@ -43,7 +50,7 @@ export async function identityOf(rules: McpRules, ctx: ToolContext, asked: Pendi
   } catch (error) {
     throw authFailed(name, `auth failed: ${messageOf(error)}`, error)
   }
-  if (isSignIn(given)) throw signInQuestion(rules, urlOf(given), asked)
+  if (isSignIn(given)) return urlOf(given)
   const identity = identityIn(given)
   if (!identity) throw authFailed(name, 'auth must return a token, { headers }, { provider } or signIn(url)')
   return identity

@@ -9,6 +9,8 @@ import type { McpIdentity } from './auth.ts'
 import type { ListedTool } from './effects.ts'
 import { AnswerTooLarge, unavailable } from './errors.ts'
 import { withLimit } from './http.ts'
+import { TOO_LARGE } from './line-limit.ts'
+import { limitLists } from './list-limit.ts'
 import type { McpRules } from './options.ts'
 import { endWithProcess, killProcess, openTransport } from './transport.ts'
 import { loadSdk } from './sdk.ts'
@@ -51,9 +53,13 @@ export interface McpConnection {
 }
 
 interface OpenConnection {
+  /** Which of the connections that were opened one after another it is; 0 while it connects. */
+  nr: number
   client: Client
   transport: Transport & { pid?: number | null; sessionId?: string | undefined }
-  /** Whether an answer over stdio was larger than allowed. */
+  /** Calls without an answer. */
+  inFlight: number
+  /** Whether the connection ended because the answer to its only call was larger than allowed. */
   isTooLarge: boolean
   /** Whether announcements of changes arrive. */
   isTold: boolean
@@ -79,13 +85,16 @@ export function mcpConnection(
   { onChange, onIdle }: { onChange?: (() => void) | undefined; onIdle(): void },
 ): McpConnection {
   let current: Promise<OpenConnection> | undefined
-  let newest: OpenConnection | undefined
+  /** The number of the connection that was opened last. */
+  let newest = 0
   /** The protocol of a stdio server, which is known after its first start: a second process would ask for it at each further start. */
   let prior: PriorDiscovery | undefined
   let busy = 0
   let idle: NodeJS.Timeout | undefined
 
   async function open(log: Logger): Promise<OpenConnection> {
+    newest += 1
+    const nr = newest
     const sdk = await loadSdk()
     const { transport, ends } = openTransport(sdk, rules, identity, log)
     const signal = AbortSignal.timeout(rules.listMs)
@@ -96,12 +105,14 @@ export function mcpConnection(
         inputRequired: { autoFulfill: false },
       },
     )
-    const opened: OpenConnection = { client, transport, isTooLarge: false, isTold: false }
+    limitLists(client, rules.maxBytes)
+    const opened: OpenConnection = { nr: 0, client, transport, inFlight: 0, isTooLarge: false, isTold: false }
     let forgetProcess = (): void => undefined
     if (onChange) client.setNotificationHandler('notifications/tools/list_changed', onChange)
     client.onerror = (error) => {
       if (saysTooLarge(error)) {
-        opened.isTooLarge = true
+        // Of several calls, none may be blamed.
+        opened.isTooLarge = opened.inFlight === 1
         leave(opened)
       }
       log.debug({ server: rules.name, err: error }, 'an error of the connection to an MCP server')
@@ -118,9 +129,9 @@ export function mcpConnection(
       void end(opened)
       throw unavailable(rules.name, ends() ?? error)
     }
+    opened.nr = nr
     if (rules.transport.type === 'stdio') prior = protocolOf(client)
     listen(opened, log)
-    newest = opened
     if (typeof opened.transport.pid === 'number') forgetProcess = endWithProcess(opened.transport.pid)
     return opened
   }
@@ -155,9 +166,9 @@ export function mcpConnection(
     if (typeof pid === 'number') killProcess(pid)
   }
 
-  /** The next request opens another connection. */
-  function forget(opened: OpenConnection): void {
-    if (opened === newest) current = undefined
+  /** The next request opens another connection, unless one has been opened since. */
+  function forget({ nr }: OpenConnection): void {
+    if (nr === newest) current = undefined
   }
 
   /** Uses the connection, which stays open while it is used. */
@@ -218,6 +229,7 @@ export function mcpConnection(
       let lost: unknown
       const once = (): ReturnType<McpConnection['call']> =>
         use(log, signal, async (opened) => {
+          opened.inFlight += 1
           try {
             return await withLimit(signal, (limited) => callOf(opened.client, { ...request, signal: limited }))
           } catch (error) {
@@ -226,7 +238,9 @@ export function mcpConnection(
               forget(opened)
               await end(opened)
             }
-            throw opened.isTooLarge ? new AnswerTooLarge(rules.maxBytes) : error
+            throw opened.isTooLarge || isTooLarge(error) ? new AnswerTooLarge(rules.maxBytes) : error
+          } finally {
+            opened.inFlight -= 1
           }
         })
       try {
@@ -280,9 +294,11 @@ function wasCutOff(error: unknown): boolean {
   return (error as { code?: unknown } | undefined)?.code === 'CONNECTION_CLOSED'
 }
 
-/** The stdio transport reports an answer that is too large only in words. Other errors quote the server, so only the beginning counts. */
-function saysTooLarge({ message }: Error): boolean {
-  return message.startsWith('ReadBuffer exceeded maximum size')
+const isTooLarge = (error: unknown): boolean => (error as { code?: unknown } | undefined)?.code === TOO_LARGE
+
+/** Whether the connection ends because of an answer that is too large. The SDK's buffer reports its own limit only in words. */
+function saysTooLarge(error: Error): boolean {
+  return error instanceof AnswerTooLarge || error.message.startsWith('ReadBuffer exceeded maximum size')
 }
 
 /** Ends the connection, and kills a server that does not end by itself. */

@@ -23,6 +23,7 @@ export function guardedFetch(
   const { origin } = new URL(url)
   return async (to, init = {}) => {
     const request = requests.getStore()
+    if (request?.isOver && new Headers(init.headers).has('last-event-id')) throw new Error('Nobody waits for the rest of this stream.')
     let target = new URL(to)
     for (let redirects = 0; ; redirects++) {
       const all = new Headers(init.headers)
@@ -55,24 +56,34 @@ function nextTarget(
   return target
 }
 
-/** Of the request whose answer is read. */
-const requests = new AsyncLocalStorage<AbortController>()
+interface LimitedRequest {
+  tooLarge: AbortController
+  /** Its caller has the answer, or an error. */
+  isOver: boolean
+}
+
+/** The request whose answer is read. */
+const requests = new AsyncLocalStorage<LimitedRequest>()
 
 /**
  * Makes a request, which fails as soon as its answer is too large. The SDK reports a broken stream only as one that has ended, and asks the
- * server to send it again if it can. @throws AnswerTooLarge, or what `work` throws.
+ * server to send it again if it can, a second later and even if the request has failed meanwhile: `guardedFetch` then refuses.
+ * @throws AnswerTooLarge, or what `work` throws.
  */
 export async function withLimit<T>(signal: AbortSignal, work: (limited: AbortSignal) => Promise<T>): Promise<T> {
-  const tooLarge = new AbortController()
+  const request: LimitedRequest = { tooLarge: new AbortController(), isOver: false }
+  const { signal: limit } = request.tooLarge
   try {
-    return await requests.run(tooLarge, () => work(AbortSignal.any([signal, tooLarge.signal])))
+    return await requests.run(request, () => work(AbortSignal.any([signal, limit])))
   } catch (error) {
-    throw tooLarge.signal.aborted ? tooLarge.signal.reason : error
+    throw limit.aborted ? limit.reason : error
+  } finally {
+    request.isOver = true
   }
 }
 
 /** The response, whose body fails beyond the limit. A stream may go on for ever, so the limit is that of each of its events. */
-function limited(response: Response, maxBytes: number, request: AbortController | undefined): Response {
+function limited(response: Response, maxBytes: number, request: LimitedRequest | undefined): Response {
   if (!response.body) return response
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
   let bytes = 0
@@ -83,7 +94,7 @@ function limited(response: Response, maxBytes: number, request: AbortController 
         bytes = begins > 0 ? chunk.byteLength - begins : bytes + chunk.byteLength
         if (bytes <= maxBytes) return controller.enqueue(chunk)
         const error = new AnswerTooLarge(maxBytes)
-        request?.abort(error)
+        request?.tooLarge.abort(error)
         controller.error(error)
       },
     }),

@@ -5,13 +5,14 @@ import { refusedProperty } from '../../agent/provider-rules.ts'
 import type { SourceReport, Tool, ToolOptions } from '../../agent/tool.ts'
 import { beginningOf } from '../../session/beginning.ts'
 import { type Duration, milliseconds } from '../../session/duration.ts'
-import { isObject, type JsonObject } from '../../session/json.ts'
+import { isObject, isTooDeep, type JsonObject, MAX_DEPTH } from '../../session/json.ts'
 import { checkAgainst } from '../json-schema.ts'
 import { bodyOf, type ToolCaller, verifyOf } from './call.ts'
 import { effectOf, type ListedTool } from './effects.ts'
-import { entryFor, matches, toolNameOf } from './names.ts'
+import { entryFor, matches, SIGN_IN_TOOL, toolNameOf } from './names.ts'
 import type { McpRules } from './options.ts'
 import { contentOf } from './result.ts'
+import { inNewestDraft, schemaProblem } from './schema-form.ts'
 
 /** More tools cost more tokens in each request than the conversation, and providers refuse them. */
 const MAX_TOOLS = 1_000
@@ -24,17 +25,17 @@ export interface ServerTools {
   report: Pick<SourceReport, 'tools' | 'leftOut'>
 }
 
-/** A tool that was made from a listed one. */
-interface MadeTool {
-  json: string
-  tool: Tool
-}
+/** A server may list other tools each time, or to each user: those that nobody has listed for the longest time are made again. */
+const MAX_MADE = 20_000
+
+/** Tools that were made from listed ones, by the names that the server gave them; those that were listed last come last. */
+export type MadeTools = Map<string, { json: string; tool: Tool }>
 
 /**
  * Makes the tools. `made` keeps those that were made before: a tool that the server lists unchanged stays the same.
  * @throws Error if there are too many.
  */
-export function toolsFrom(listed: readonly ListedTool[], caller: ToolCaller, made: Map<string, MadeTool>): ServerTools {
+export function toolsFrom(listed: readonly ListedTool[], caller: ToolCaller, made: MadeTools): ServerTools {
   const { rules } = caller
   const wanted = listed.filter(({ name }) => isWanted(rules, name))
   if (wanted.length > MAX_TOOLS) {
@@ -52,6 +53,10 @@ export function toolsFrom(listed: readonly ListedTool[], caller: ToolCaller, mad
     const leaveOut = (why: string): void => void report.leftOut.push({ original, why })
     if ((times.get(original) ?? 0) > 1) {
       leaveOut('the server lists several tools of this name')
+      continue
+    }
+    if (rules.list === 'user' && original === SIGN_IN_TOOL) {
+      leaveOut('pawl itself has a tool of this name')
       continue
     }
     const ruled = effectOf(rules, one)
@@ -81,13 +86,15 @@ function unmatchedRules({ effects, key, verify, errors }: McpRules, wanted: read
   )
 }
 
-function reused(made: Map<string, MadeTool>, listed: ListedTool, make: () => Tool): Tool {
+function reused(made: MadeTools, listed: ListedTool, make: () => Tool): Tool {
   const { name, title, description, inputSchema, outputSchema, annotations } = listed
   const json = JSON.stringify([title, description, inputSchema, annotations, outputSchema !== undefined])
   const before = made.get(name)
-  if (before?.json === json) return before.tool
-  const tool = make()
+  const tool = before?.json === json ? before.tool : make()
+  made.delete(name)
   made.set(name, { json, tool })
+  const [oldest] = made.keys()
+  if (made.size > MAX_MADE && oldest !== undefined) made.delete(oldest)
   return tool
 }
 
@@ -96,7 +103,7 @@ function toolOf(listed: ListedTool, { effect, options }: ReturnType<typeof effec
   const { rules } = caller
   const { name: original, title, annotations, description } = listed
   const verify = entryFor(rules.verify, original)?.value
-  const schema = withoutArgument(listed.inputSchema, effect === 'read' ? undefined : entryFor(rules.key, original)?.value)
+  const schema = accepted(withoutArgument(listed.inputSchema, effect === 'read' ? undefined : entryFor(rules.key, original)?.value))
   const badProperty = refusedProperty(['claude'], schema)
   if (badProperty !== undefined) throw new Error(`providers refuse the name of its argument ${JSON.stringify(badProperty)}`)
   const text = [description, title, annotations?.title, original].find((one) => one !== undefined && one.trim() !== '') ?? original
@@ -123,6 +130,15 @@ function withoutArgument(schema: unknown, argument: string | undefined): JsonObj
     throw new Error(`it has no argument ${JSON.stringify(argument)}, which \`key\` names`)
   const { [argument]: _, ...rest } = properties as JsonObject
   return { ...others, properties: rest, ...(Array.isArray(required) && { required: required.filter((name) => name !== argument) }) }
+}
+
+/** The schema as providers accept it. @throws Error if they would refuse every request with it. */
+function accepted(schema: JsonObject): JsonObject {
+  if (isTooDeep(schema)) throw new Error(`its input schema is nested deeper than ${MAX_DEPTH} levels`)
+  const converted = inNewestDraft(schema)
+  const problem = schemaProblem(converted)
+  if (problem !== undefined) throw new Error(`its input schema is not a valid JSON Schema: ${problem}`)
+  return converted
 }
 
 function standardSchemaOf(schema: JsonObject): StandardSchemaV1 {

@@ -1,10 +1,13 @@
 // The names of an MCP server's tools, and patterns for them.
-import { sha256Hex } from '../../agent/canonical.ts'
+import { sha256Hex } from '../../agent/sha256.ts'
 import { isToolName } from '../../agent/names.ts'
 
 /** Providers accept names of at most 64 characters. */
 const MAX_LENGTH = 64
 const HASH_LENGTH = 8
+
+/** pawl's own tool of a server that lists its tools for each user. */
+export const SIGN_IN_TOOL = 'user_sign_in'
 
 /** The beginning of the names of a server's tools. */
 export const prefixOf = (server: string): string => `${server}__`

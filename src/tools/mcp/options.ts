@@ -2,7 +2,16 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { z } from 'zod'
 import { DeclarationError } from '../../agent/errors.ts'
-import type { BasicToolOptions, ContextIn, ContextTypes, ServicesIn, SlicesIn, ToolContext, Verdict } from '../../agent/tool.ts'
+import type {
+  BasicToolOptions,
+  ContextIn,
+  ContextTypes,
+  ServicesIn,
+  SlicesIn,
+  SourceContext,
+  ToolContext,
+  Verdict,
+} from '../../agent/tool.ts'
 import { checkOptions, duration, fn, integer, options, text, where } from '../../options/check.ts'
 import type { Effect } from '../../session/call-facts.ts'
 import { defined } from '../../session/defined.ts'
@@ -104,11 +113,17 @@ export interface McpOptions<T extends ContextTypes> {
   /** For `external` tools: how another tool of the server says whether a call happened. Default: a person decides. */
   verify?: Readonly<Record<string, McpVerify<T>>>
   /**
-   * For servers over HTTP: as whom a call is made, for the `context` of its session. Called for each attempt; `about.refused`: the server has
-   * refused what it returned before. What it returns is never recorded, except the URL of a sign-in. Default: all calls are made with the
-   * transport's `headers` or `authProvider`, with which the list of tools is read in any case.
+   * For servers over HTTP: as whom a call is made, for the `context` of its session. Called for each attempt, and with `list: 'user'` for each
+   * model call; `about.refused`: the server has refused what it returned before. What it returns is never recorded, except the URL of a
+   * sign-in. Default: all calls are made with the transport's `headers` or `authProvider`.
    */
-  auth?: (ctx: ToolContext<ContextIn<T>, ServicesIn<T>, SlicesIn<T>>, about: { refused?: true }) => McpCredentials | Promise<McpCredentials>
+  auth?: (ctx: SourceContext<ContextIn<T>, ServicesIn<T>>, about: { refused?: true }) => McpCredentials | Promise<McpCredentials>
+  /**
+   * As whom the list of tools is read: `'shared'`, once for all sessions, with the transport's `headers` or `authProvider`; or `'user'`, as
+   * `auth` says, for servers that list nothing, or other tools, without the user's sign-in. While the user has not signed in, the agent has
+   * one tool of the server, which asks for that: `<name>__user_sign_in`. Default `'shared'`.
+   */
+  list?: 'shared' | 'user'
   /**
    * How many connections one executor has to the server, from 1 to 1,000: with `auth`, one for each user. The least recently used one that is
    * idle is closed for another. A call that finds all in use waits, and fails with `mcp_busy` before its timeout. Default 50.
@@ -120,7 +135,7 @@ export interface McpOptions<T extends ContextTypes> {
   listTimeout?: Duration
   /** How long an unused connection stays open. Default `'5m'`. */
   idleTimeout?: Duration
-  /** How many bytes an answer of the server may have, from 1,000 to 64,000,000. Default 10,000,000. */
+  /** How many bytes an answer of the server, or its list of tools in all pages, may have, from 1,000 to 64,000,000. Default 10,000,000. */
   maxResultBytes?: number
 }
 
@@ -138,6 +153,7 @@ export interface McpRules {
   key: Readonly<Record<string, string>>
   verify: Readonly<Record<string, McpVerify<object>>>
   auth: McpOptions<object>['auth']
+  list: 'shared' | 'user'
   maxConnections: number
   timeoutMs: number
   listMs: number
@@ -185,6 +201,7 @@ const OPTIONS = options({
   key: z.record(z.string(), text('the name of an argument')).optional(),
   verify: z.record(z.string(), VERIFY).optional(),
   auth: fn<NonNullable<McpOptions<object>['auth']>>().optional(),
+  list: z.enum(['shared', 'user']).optional(),
   maxConnections: integer(1, 1_000).optional(),
   timeout: duration().optional(),
   listTimeout: duration().optional(),
@@ -199,7 +216,9 @@ export function rulesOf(given: unknown): McpRules {
     new DeclarationError('invalid_mcp_server', typeof name === 'string' ? `MCP server "${name}": ${problem}` : `mcp: ${problem}`)
   const checked = checkOptions(OPTIONS, given, refuse)
   if (checked.auth && checked.transport.type !== 'http') throw refuse('auth is for servers over HTTP. Pass credentials in transport.env.')
+  if (checked.list === 'user' && !checked.auth) throw refuse("list: 'user' needs auth, which says who the user is.")
   const {
+    list = 'shared',
     maxConnections = 50,
     effects = {},
     tools = {},
@@ -218,6 +237,7 @@ export function rulesOf(given: unknown): McpRules {
     key: checked.key ?? {},
     verify: checked.verify ?? {},
     auth: checked.auth,
+    list,
     maxConnections,
     timeoutMs: timeout,
     listMs: listTimeout,

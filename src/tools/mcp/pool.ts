@@ -13,7 +13,7 @@ export interface McpPool {
    * Uses the identity's connection, which stays open meanwhile. Waits for `waitMs` at most if all connections are in use by others.
    * @throws ToolError `mcp_busy`, and whatever `work` throws.
    */
-  use<T>(identity: McpIdentity, how: { waitMs: number; signal: AbortSignal }, work: (connection: McpConnection) => Promise<T>): Promise<T>
+  use<T>(identity: McpIdentity, how: UseOptions, work: (connection: McpConnection) => Promise<T>): Promise<T>
   /** Reads the list of tools, as nobody in particular. @throws ToolError `mcp_unavailable`. */
   list(log: Logger): Promise<ServerListing>
   close(): Promise<void>
@@ -25,12 +25,25 @@ interface Pooled {
   busy: number
 }
 
+/** A use that waits for a connection. */
+interface WaitingUse {
+  /** Of its identity. */
+  key: string
+  isWoken: boolean
+  resume(): void
+}
+
+interface UseOptions {
+  waitMs: number
+  signal: AbortSignal
+}
+
 /** `shared`: the identity that reads the list. `onChange`: as in `mcpConnection`. */
 export function mcpPool(rules: McpRules, shared: McpIdentity, onChange: () => void): McpPool {
   /** By identity, the least recently used first. */
   const pooled = new Map<string, Pooled>()
   /** Those who wait for a place, in order. */
-  const waiting: (() => void)[] = []
+  const waiting: WaitingUse[] = []
 
   function placeFor(identity: McpIdentity): Pooled | undefined {
     const known = pooled.get(identity.key)
@@ -39,6 +52,8 @@ export function mcpPool(rules: McpRules, shared: McpIdentity, onChange: () => vo
     // Only the connection that reads the list says when it may have changed.
     const follow = identity.key === shared.key ? onChange : undefined
     const connection = mcpConnection(rules, identity, { onChange: follow, onIdle: () => forget(identity.key) })
+    // Others who wait as the same identity share it.
+    for (const one of waiting.filter(({ key }) => key === identity.key)) wake(one)
     return asNewest(identity.key, { connection, busy: 0 })
   }
 
@@ -62,47 +77,64 @@ export function mcpPool(rules: McpRules, shared: McpIdentity, onChange: () => vo
     if (pooled.get(key)?.busy === 0) pooled.delete(key)
   }
 
-  /** Resolves when a connection may have become free. */
-  async function untilFree(ms: number, signal: AbortSignal): Promise<void> {
+  /** Waits until a connection may have become free. */
+  async function untilFree(one: WaitingUse, ms: number, signal: AbortSignal): Promise<void> {
     const ended = new AbortController()
-    let wake: () => void = () => undefined
     const freed = new Promise<void>((resolve) => {
-      wake = resolve
+      one.resume = resolve
     })
-    waiting.push(wake)
+    waiting.push(one)
     try {
       await Promise.race([freed, sleep(ms, undefined, { signal: AbortSignal.any([signal, ended.signal]) })])
     } finally {
       ended.abort()
-      const at = waiting.indexOf(wake)
-      if (at >= 0) waiting.splice(at, 1)
+      remove(one)
     }
   }
 
-  async function acquire(identity: McpIdentity, waitMs: number, signal: AbortSignal): Promise<Pooled> {
+  function remove(one: WaitingUse): void {
+    const at = waiting.indexOf(one)
+    if (at >= 0) waiting.splice(at, 1)
+  }
+
+  function wake(one: WaitingUse | undefined): void {
+    if (!one) return
+    remove(one)
+    one.isWoken = true
+    one.resume()
+  }
+
+  /** Finds a place, which counts as used at once, so that no other identity takes it. */
+  async function acquire(identity: McpIdentity, { waitMs, signal }: UseOptions): Promise<Pooled> {
     const until = performance.now() + waitMs
-    for (;;) {
-      signal.throwIfAborted()
-      const place = placeFor(identity)
-      if (place) return place
-      const leftMs = until - performance.now()
-      if (leftMs <= 0) throw allBusy(rules, waitMs)
-      await untilFree(leftMs, signal)
+    const one: WaitingUse = { key: identity.key, isWoken: false, resume: () => undefined }
+    try {
+      for (;;) {
+        signal.throwIfAborted()
+        const place = placeFor(identity)
+        if (place) {
+          place.busy += 1
+          return place
+        }
+        const leftMs = until - performance.now()
+        if (leftMs <= 0) throw allBusy(rules, waitMs)
+        one.isWoken = false
+        await untilFree(one, leftMs, signal)
+      }
+    } catch (error) {
+      // The place for which it was woken is the next one's.
+      if (one.isWoken) wake(waiting[0])
+      throw error
     }
   }
 
-  async function use<T>(
-    identity: McpIdentity,
-    { waitMs, signal }: { waitMs: number; signal: AbortSignal },
-    work: (connection: McpConnection) => Promise<T>,
-  ): Promise<T> {
-    const place = await acquire(identity, waitMs, signal)
-    place.busy += 1
+  async function use<T>(identity: McpIdentity, how: UseOptions, work: (connection: McpConnection) => Promise<T>): Promise<T> {
+    const place = await acquire(identity, how)
     try {
       return await work(place.connection)
     } finally {
       place.busy -= 1
-      if (place.busy === 0) waiting.shift()?.()
+      if (place.busy === 0) wake(waiting[0])
     }
   }
 

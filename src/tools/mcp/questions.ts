@@ -96,8 +96,14 @@ function checkedSchema(schema: unknown): JsonObject {
         `a question asks for the secret ${shown} in a form, where it would be recorded; the server must ask at a URL of its own`,
       )
   }
+  const lacking = requiredOf(schema as JsonObject).find((name) => !Object.hasOwn(properties, name))
+  if (lacking !== undefined) throw new Error(`a question requires ${JSON.stringify(beginningOf(lacking, 100))}, which it does not ask for`)
   return schema as JsonObject
 }
+
+/** The names of the fields that an answer must have. */
+const requiredOf = ({ required }: JsonObject): string[] =>
+  Array.isArray(required) ? required.filter((name) => typeof name === 'string') : []
 
 const SIMPLE = ['string', 'number', 'integer', 'boolean']
 

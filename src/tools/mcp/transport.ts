@@ -3,13 +3,16 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import type { Logger } from '../../agent/tool.ts'
 import { defined } from '../../session/defined.ts'
 import type { McpIdentity } from './auth.ts'
-import { STREAM_ENDED } from './errors.ts'
+import { AnswerTooLarge, STREAM_ENDED } from './errors.ts'
 import { guardedFetch } from './http.ts'
+import { limitLines } from './line-limit.ts'
 import type { McpRules } from './options.ts'
 import type { McpSdk } from './sdk.ts'
 
 /** How much of a server's error output is kept for the message if it does not start. */
 const KEPT_OUTPUT = 500
+/** What the SDK's buffer may hold besides the answer that is complete: those before it in the same chunk. */
+const BUFFER_SLACK = 1_000_000
 
 export interface OpenedTransport {
   transport: Transport
@@ -32,15 +35,32 @@ export function openTransport(sdk: McpSdk, rules: McpRules, identity: McpIdentit
     command,
     args: [...args],
     stderr: 'pipe',
-    maxBufferSize: maxBytes,
+    maxBufferSize: maxBytes + BUFFER_SLACK,
     ...defined({ env: env && { ...env }, cwd }),
   })
+  limitAnswers(transport, maxBytes)
   let output = ''
   transport.stderr?.on('data', (chunk: Buffer) => {
     output = `${output}${chunk.toString()}`.slice(-KEPT_OUTPUT)
     log.debug({ server: rules.name, text: chunk.toString().slice(0, 2_000) }, 'an MCP server wrote to its standard error')
   })
   return { transport, ends: () => (output.trim() === '' ? undefined : new Error(`its error output ends: ${output.trim()}`)) }
+}
+
+/**
+ * Lets an answer that is too large fail its own request. The SDK offers no way between the process and its buffer, so this reaches into the
+ * buffer; without it, the buffer's own limit ends the connection.
+ */
+function limitAnswers(transport: object, maxBytes: number): void {
+  const { _readBuffer: buffer } = transport as { _readBuffer?: { append?: (chunk: Buffer) => void } }
+  if (typeof buffer?.append !== 'function') return
+  const append = buffer.append.bind(buffer)
+  const limit = limitLines(maxBytes)
+  buffer.append = (chunk) => {
+    const lines = limit(chunk)
+    if (!lines) throw new AnswerTooLarge(maxBytes)
+    for (const line of lines) append(line)
+  }
 }
 
 /** Kills the child process when this process exits by itself. Returns the function that forgets it. */

@@ -38,19 +38,19 @@ function isInstalled(name: string): boolean {
 function subjectOf({ kind, input, attempt, ticket: { sessionId } }: SpanOrder): { of: Stretch; about: SpanSubject } | undefined {
   switch (kind) {
     case 'callModel': {
-      const { run, stretch, turn } = input as JobInput<'callModel'>
-      return { of: { sessionId, run, stretch }, about: { kind: 'model', turn, attempt: attempt.number } }
+      const { run, stretch, trace, turn } = input as JobInput<'callModel'>
+      return { of: { sessionId, run, stretch, trace }, about: { kind: 'model', turn, attempt: attempt.number } }
     }
     case 'executeTool': {
-      const { run, stretch, turn, resolution } = input as JobInput<'executeTool'>
+      const { run, stretch, trace, turn, resolution } = input as JobInput<'executeTool'>
       const callId = callIdOf(run, turn, resolution.index, resolution.generation)
-      return { of: { sessionId, run, stretch }, about: { kind: 'tool', callId, attempt: attempt.number } }
+      return { of: { sessionId, run, stretch, trace }, about: { kind: 'tool', callId, attempt: attempt.number } }
     }
     case 'compact':
     case 'verifyTool':
     case 'checkAnswer': {
-      const { run, stretch, turn } = input as JobInput<Extract<JobKind, 'compact' | 'verifyTool' | 'checkAnswer'>>
-      return { of: { sessionId, run, stretch }, about: { kind: 'turn', turn } }
+      const { run, stretch, trace, turn } = input as JobInput<Extract<JobKind, 'compact' | 'verifyTool' | 'checkAnswer'>>
+      return { of: { sessionId, run, stretch, trace }, about: { kind: 'turn', turn } }
     }
     case 'resolveTool':
     case 'endHooks':

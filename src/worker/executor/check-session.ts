@@ -24,7 +24,17 @@ export async function checkSession(agents: ReadonlyMap<string, Agent>, session: 
   })
   const mismatch = await contextProblem(agent, session.context)
   const ofSession = mismatch === undefined ? [] : [{ ...invalidContext(name), agent: name }]
-  return [...ofSession, ...(await Promise.all(ofCalls)).flat()]
+  return [...ofSession, ...(await contextsBelow(agents, agent, session)), ...(await Promise.all(ofCalls)).flat()]
+}
+
+/** The tools whose agent would refuse the session's context, which it receives unless the tool makes another one. */
+async function contextsBelow(agents: ReadonlyMap<string, Agent>, agent: Agent, { context }: ReplayedSession): Promise<PreflightWarning[]> {
+  const found = [...agent.tools.values()].map(async ({ name: tool, agent: called }): Promise<PreflightWarning[]> => {
+    const child = called && !called.context ? agents.get(called.name) : undefined
+    if (!child || (await contextProblem(child, context)) === undefined) return []
+    return [{ ...contextRefusedBelow(child.name), agent: agent.name, tool }]
+  })
+  return (await Promise.all(found)).flat()
 }
 
 /** The agent's tools for whose interrupted calls only a person can answer. A client tool's effect is the client's concern. */
@@ -37,7 +47,8 @@ export function unverifiedIn({ name: agent, tools }: Agent): UnverifiedTool[] {
 function checkCall(tool: Tool | undefined, call: UnfinishedCall): CheckProblem[] | Promise<CheckProblem[]> {
   switch (call.status) {
     case 'awaiting_answer':
-      return tool ? [] : [ANSWERS_REFUSED]
+      // The session of another agent answers without the tool.
+      return tool || call.resolution.client?.agent ? [] : [ANSWERS_REFUSED]
     case 'awaiting_resolution':
     case 'unknown':
       return checkUnknown(tool, call)
@@ -49,7 +60,7 @@ function checkCall(tool: Tool | undefined, call: UnfinishedCall): CheckProblem[]
 /** Checks a call that will be executed, either at once or after a person approves it. */
 async function checkExecution(tool: Tool | undefined, { input, resolution }: UnfinishedCall): Promise<CheckProblem[]> {
   if (!tool) return [TOOL_NOT_SERVED]
-  if (!tool.execute) return [ANSWERED_BY_CLIENT]
+  if (!tool.execute && !tool.agent) return [ANSWERED_BY_CLIENT]
   if (input !== undefined && 'problem' in (await parseInput(tool, input))) return [ARGUMENTS_DO_NOT_MATCH]
   return [
     ...(tool.schemaDigest === resolution.schemaDigest ? [] : [SCHEMA_CHANGED]),
@@ -111,6 +122,11 @@ function agentNotServed(agent: string): CheckProblem {
 
 function invalidContext(agent: string): CheckProblem {
   const message = `The session's context no longer matches the schema of agent "${agent}": its next model call fails with invalid_context.`
+  return { code: 'invalid_context', message }
+}
+
+function contextRefusedBelow(child: string): CheckProblem {
+  const message = `The session's context does not match the schema of agent "${child}", which the tool calls with it: its calls fail with invalid_context. Map it with the tool's option context.`
   return { code: 'invalid_context', message }
 }
 

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { crossing } from '../errors.ts'
 import type { FromChecker, ToChecker } from '../protocol.ts'
+import { agentCallsIn } from './check-agent-calls.ts'
 import { checkSession, unverifiedIn } from './check-session.ts'
 import { loadWorkerModule } from './load-module.ts'
 import { poster } from './poster.ts'
@@ -18,7 +19,7 @@ try {
     const { request, session } = message
     void checkSession(byName, session).then((warnings) => post({ pawl: 'checked', request, warnings }))
   })
-  await post({ pawl: 'loaded', unverified: agents.flatMap(unverifiedIn) })
+  await post({ pawl: 'loaded', unverified: agents.flatMap(unverifiedIn), agentCalls: agentCallsIn(byName) })
 } catch (error) {
   await post({ pawl: 'start_failed', error: crossing(error) })
   process.exit(1)

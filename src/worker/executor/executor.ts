@@ -71,6 +71,7 @@ export function startExecutor({
     logger,
   )
   let shut: ReadonlySet<string> = new Set()
+  let shared: readonly { tag: string | null; agent: string | null }[] = []
   const byName = new Map(agents.map((agent) => [agent.name, agent]))
   const needs: JobNeeds = {
     agents: byName,
@@ -84,6 +85,7 @@ export function startExecutor({
       logger,
     }),
     values,
+    contextRules: (of) => uplink.ask({ ask: 'context_rules', of }),
     earlierKeys: (sessionId, key) => uplink.ask({ ask: 'earlier_key', sessionId, key }),
     gates: {
       isShut: (key) => shut.has(key),
@@ -91,6 +93,7 @@ export function startExecutor({
       refused: (key, forMs, isHeader) => uplink.post({ type: 'refused', key, forMs, isHeader }),
       accepted: (key) => uplink.post({ type: 'accepted_at_gate', key }),
     },
+    sharesBudget: (agent, tags) => shared.some((one) => one.agent === agent || (one.tag !== null && tags.includes(one.tag))),
     quickTools: QUICK_TOOLS[quickCalls()](),
     inToolSpan: ({ sessionId, attempt }, input, work) => spans({ kind: 'executeTool', input, attempt, ticket: { sessionId } }, work),
     logger,
@@ -123,6 +126,9 @@ export function startExecutor({
       case 'gates':
         shut = new Set(message.keys)
         return
+      case 'shared_budgets':
+        shared = message.of
+        return
       case 'checkpoint':
         return void catchUp(message.target)
       default:
@@ -139,8 +145,8 @@ export function startExecutor({
     }
   }
 
-  async function run({ job, order, along, heldBack }: ToExecutor & { type: 'job' }): Promise<void> {
-    const one: HeldJob = { order, stop: new AbortController(), begun: false, keepMs: keepMsOf({ order }) }
+  async function run({ job, order, along, heldBack, share }: ToExecutor & { type: 'job' }): Promise<void> {
+    const one: HeldJob = { order, stop: new AbortController(), begun: false, keepMs: keepMsOf({ order }), ...defined({ share }) }
     held.set(job, one)
     uplink.post({ type: 'accepted', job })
     const outcome = await outcomeOf(

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AskModelInput } from '../../calls/activities.ts'
 import { AttemptLost } from '../../calls/errors.ts'
 import type { JobLink } from '../../calls/jobs.ts'
+import type { PrepaidShare } from '../../calls/reads.ts'
 import { defined } from '../../session/defined.ts'
 import type { Json } from '../../session/json.ts'
 import { confirmedJustNow } from '../confirmed-just-now.ts'
@@ -22,6 +23,8 @@ export interface HeldJob extends Omit<HeldJobReport, 'job' | 'entered' | 'stream
   entered?: { at: number; timeoutMs: number }
   /** The output of its model, if it streams. */
   output?: DeltaSender
+  /** What was taken for its model call before it asked. */
+  share?: PrepaidShare
   /** For how many more milliseconds the outcome is kept. They count down only while an orchestrator is connected. */
   keepMs: number
 }
@@ -83,6 +86,19 @@ export function linkTo(job: string, one: HeldJob, uplink: Uplink, bodies: BodyWa
       delete one.tokensSoFar
       await confirmed(() => uplink.ask({ ask: 'reserve', job, reservation }), one.stop.signal)
     },
+    noteReservation(reservation) {
+      one.reserved = reservation
+      delete one.tokensSoFar
+      uplink.post({ type: 'reserved', job, reservation })
+    },
+    async takeShare(of) {
+      const { share } = one
+      delete one.share
+      if (share && share.usd >= of.usd) return share
+      if (share) link.settleShare(share.token, 0)
+      return uplink.ask({ ask: 'take_share', job, of })
+    },
+    settleShare: (token, usd) => uplink.post({ type: 'share_settled', token, usd }),
     asking() {
       const { kind, input } = one.order
       const waits = (kind === 'callModel' || kind === 'compact') && (input as AskModelInput).untilServed === true

@@ -118,6 +118,7 @@ async function main(options: OrchestratorOptions, prepared: Promise<void> | unde
     ...defined({ taskQueue, telemetry: options.telemetry }),
     ...(await userCodeOf(options)),
     identity: identityOf(process.pid, options.workerSecret),
+    predecessors: options.predecessors.map((pid) => identityOf(pid, options.workerSecret)),
     healAfterMs: options.healAfterMs,
     failing: {
       earlier: options.failing,

@@ -1,5 +1,4 @@
 // An orchestrator: the Temporal worker with everything that belongs to pawl, and no user code. Its executors run the jobs.
-import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { Client } from '@temporalio/client'
 import type { InjectedSinks, NativeConnection } from '@temporalio/worker'
@@ -26,11 +25,13 @@ import { memoryLog } from './event-log.ts'
 import { type FailingNotes, startHealing } from './healing/healing.ts'
 import { publishEvents } from './events-channel.ts'
 import { keepLimits } from './call-limits.ts'
+import { keepSharedBudgets } from './shared-budgets.ts'
 import { keepGates } from './rate-gates/gate-keeper.ts'
 import { type FromSender, heartbeatSender, sendBy, type ToSender } from './heartbeats/heartbeats.ts'
 import { startLeases } from './heartbeats/leases.ts'
 import type { Executor } from './executors/executor-state.ts'
 import { type Pool, type PoolNeeds, startPool } from './executors/pool.ts'
+import { contextRulesIn } from './context-rules.ts'
 import { requestsOver } from './executors/requests.ts'
 import type { SdkRuntime } from './temporal/sdk-runtime.ts'
 import { snapshotsInto } from './slice-snapshots.ts'
@@ -56,8 +57,9 @@ export interface OrchestratorParts
   heartbeats?: (post: (message: FromSender) => void) => (message: ToSender) => void
   /** See `UserCode`. */
   bundleFolder?: string
-  /** The orchestrator's identity on the server. */
+  /** The orchestrator's identity on the server, and those of this worker's orchestrators before it, which are dead. */
   identity: string
+  predecessors?: readonly string[]
   /** How long a session's task may keep failing before the session continues in a new execution; false means forever. */
   healAfterMs: number | false
   /** Absent if no other orchestrator of this worker comes before or after this one. */
@@ -110,14 +112,16 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
     onReady?.(executor)
   }
   const gates = keepGates({ store, executors: () => pool.executors(), logger, worker })
+  const shared = keepSharedBudgets({ store, executors: () => pool.executors(), logger })
   const limits = keepLimits({ store, logger })
   const deltas = deltaWriter(store, logger)
   const pool = startPool({
     size: parts.size,
     deltas,
     eventsFor: eventsFrom(log),
-    answerRequest: requestsOver({ reader, values: blobs, gates, limits, client }),
+    answerRequest: requestsOver({ reader, values: blobs, gates, limits, rules: contextRulesIn({ store, logger }), shared, client }),
     gates,
+    shared,
     onSnapshots: (sessionId, some) => snapshots.arrived(sessionId, some),
     logger,
     ...(telemetry.jobs && { measured: telemetry.jobs }),
@@ -125,6 +129,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
     ...(onDrained && { onDrained }),
     onReady(executor) {
       gates.greet(executor)
+      shared.greet(executor)
       if (isServing) serve(executor)
     },
     ...(onJob && { onJob }),
@@ -149,6 +154,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
   }
 
   async function createTemporalWorker(): Promise<TemporalWorker> {
+    await shared.learned()
     const both = await createWorkers({
       ...parts,
       taskQueue,
@@ -170,7 +176,8 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
         for (const executor of pool.executors()) serve(executor)
         healing?.serving()
         if (targets !== 'off') {
-          endWebhooks = sendWebhooks({ store, logger, holder: `${worker} ${randomUUID()}`, allowsPrivate: targets === 'private' })
+          const { identity: holder, predecessors: succeeds } = parts
+          endWebhooks = sendWebhooks({ store, logger, holder, succeeds, allowsPrivate: targets === 'private' })
         }
         return both.run()
       },
@@ -191,6 +198,7 @@ export async function prepareOrchestrator(parts: OrchestratorParts): Promise<Orc
       endWatch()
       healing?.end()
       gates.end()
+      shared.end()
       await endWebhooks()
       await flusher.idle()
       await deltas.settle()

@@ -4,11 +4,13 @@ import { crossed } from '../crossed.ts'
 import { moduleExited, moduleHangs } from '../parent/executor-process.ts'
 import { forkChecker, tell } from '../parent/processes.ts'
 import type { PreflightWarning, UnverifiedTool } from '../preflight-report.ts'
-import type { FromChecker, ReplayedSession } from '../protocol.ts'
+import type { DeclaredAgentCall, FromChecker, ReplayedSession } from '../protocol.ts'
 
 export interface Checker {
   /** The module's `external` tools without `verify`. */
   unverified: UnverifiedTool[]
+  /** The module's tools whose calls other agents answer. */
+  agentCalls: DeclaredAgentCall[]
   /** @throws WorkerError `module_exited` if the process has ended. */
   check(session: ReplayedSession): Promise<PreflightWarning[]>
   end(): void
@@ -26,6 +28,7 @@ export async function startChecker(module: string, loadTimeoutMs: number): Promi
   let lastRequest = 0
   let isLoaded = false
   let unverified: UnverifiedTool[] = []
+  let agentCalls: DeclaredAgentCall[] = []
   let gone: PawlError | undefined
 
   const ask = (request: number, send: () => void): Promise<PreflightWarning[]> =>
@@ -52,7 +55,7 @@ export async function startChecker(module: string, loadTimeoutMs: number): Promi
   }, loadTimeoutMs)
   child.on('message', (message: FromChecker) => {
     if (message?.pawl === 'loaded') {
-      ;({ unverified } = message)
+      ;({ unverified, agentCalls } = message)
       settle(0, [])
     } else if (message?.pawl === 'checked') settle(message.request, message.warnings)
     else if (message?.pawl === 'start_failed') fail(crossed(message.error))
@@ -65,6 +68,7 @@ export async function startChecker(module: string, loadTimeoutMs: number): Promi
   isLoaded = true
   return {
     unverified,
+    agentCalls,
     check(session) {
       lastRequest += 1
       const request = lastRequest

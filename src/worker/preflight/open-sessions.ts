@@ -1,14 +1,11 @@
 // Reads the open sessions of a task queue and their histories from Temporal.
-import { type Client, isGrpcServiceError } from '@temporalio/client'
+import type { Client } from '@temporalio/client'
 import type { temporal } from '@temporalio/proto'
-import type { HistoryEvent } from '../../connect/histories.ts'
+import { type HistoryEvent, isHistoryGone } from '../../connect/histories.ts'
 import { WORKFLOW_TYPE } from '../../session/protocol/protocol.ts'
 
 /** A Temporal history, decoded from the wire. */
 export type History = temporal.api.history.v1.IHistory
-
-/** The server's code for an execution that no longer exists. */
-const NOT_FOUND = 5
 
 /** An execution that was open when it was listed. */
 export interface ListedExecution {
@@ -63,7 +60,7 @@ async function historyOf(client: Client, workflowId: string, executionId: string
   try {
     return await client.workflow.getHandle(workflowId, executionId).fetchHistory()
   } catch (error) {
-    if (isGrpcServiceError(error) && error.code === NOT_FOUND) return undefined
+    if (isHistoryGone(error)) return undefined
     throw error
   }
 }

@@ -6,6 +6,7 @@ import { workflowCode } from '../orchestrator/temporal/bundle.ts'
 import { loadDataConverter, loadInterceptors } from '../orchestrator/temporal/user-modules.ts'
 import type { PreflightReport } from '../preflight-report.ts'
 import { loadTypescript } from '../typescript-loader.ts'
+import { agentCallWarnings } from './agent-calls.ts'
 import { checkAll } from './check.ts'
 import { startChecker } from './checker.ts'
 import { listOpen, sampleOf } from './open-sessions.ts'
@@ -33,7 +34,8 @@ export async function preflight(options: CheckedPreflightOptions): Promise<Prefl
     const sessions = sample === undefined ? listed : each(await sampleOf(listed, sample))
     quietReplays()
     await checkAll({ client, code, checker, stored, tally, concurrency, signal }, sessions)
-    return tally.report(defined({ store: stored?.found, unverified: checker?.unverified }))
+    const agentCalls = checker && (await agentCallWarnings(client, taskQueue, checker.agentCalls))
+    return tally.report(defined({ store: stored?.found, unverified: checker?.unverified, agentCalls }))
   } finally {
     for (const end of ends.reverse()) await end()
   }

@@ -5,7 +5,7 @@ export interface Tally {
   add(session: CheckedSession): void
   /** Marks the report as stopped before the last session. */
   stop(): void
-  report(more: Pick<PreflightReport, 'store' | 'unverified'>): PreflightReport
+  report(more: Pick<PreflightReport, 'store' | 'unverified' | 'agentCalls'>): PreflightReport
 }
 
 /** How many sessions each group of warnings lists. */

@@ -1,10 +1,11 @@
 // Calls that wait for a person or a client: requests, decisions, and expiries.
 import type { ResolveToolResult } from '../../calls/activities.ts'
-import { admit, dueAt } from '../../session/decide.ts'
-import type { Resolution } from '../../session/call-facts.ts'
+import { isAgentCall } from '../../session/agents/agent-calls.ts'
+import { admit, dueAt, isWoken } from '../../session/decide.ts'
+import type { Approvers, Resolution } from '../../session/call-facts.ts'
 import { turnOf } from '../../session/ids.ts'
 import { isObject, isTooDeep, type Json, jsonBytes } from '../../session/json.ts'
-import type { AnswerRequest, ApproveRequest, DenyRequest, ResolveRequest } from '../../session/protocol/protocol.ts'
+import type { AnswerRequest, ApproveAnswer, ApproveRequest, DenyRequest, ResolveRequest } from '../../session/protocol/protocol.ts'
 import { nextQuestion, replyIn } from '../../session/question.ts'
 import { BEGUN_BEFORE, inPlaceOf } from '../../session/recovery/redo.ts'
 import type { CallState, RunState, SessionState, UnknownCall } from '../../session/state.ts'
@@ -12,11 +13,14 @@ import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import { patched } from '@temporalio/workflow'
 import { answerIn, whyLost } from '../lost-activity.ts'
 import { checkAnswer, resolveTool } from '../scheduling.ts'
+import { childFor } from '../agents/agent-calls.ts'
 import { inputOf, whereIn, recorded } from './call.ts'
 import { recordHooks } from '../hooks.ts'
 import { eventsOf } from '../journal.ts'
 import { failRun, refuse, type Session, textOf } from '../session-parts.ts'
+import { approveByRule, checkRemember, confirmRule, giveRule } from './standing.ts'
 import { issue } from './tool-call.ts'
+import { isRole, MAX_ROLES, mayDecide } from '../../session/approvers.ts'
 import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
 import { beginningOf } from '../../session/beginning.ts'
@@ -34,18 +38,28 @@ export function askFor({ journal, flushing }: Session, asked: readonly { call: C
     const where = whereIn(run, call)
     if (status === 'requested') issue(journal, { ...where, input, resolution })
     if (need === 'approval' && resolution.approval) {
-      const { expiresMs, onExpiry } = resolution.approval
+      const { expiresMs, onExpiry, approvers } = resolution.approval
       const reason = begunBefore(call) ? [resolution.approval.reason, ATTEMPTED].filter(Boolean).join(' ') : resolution.approval.reason
-      const about = { digest: resolution.inputDigest, expiresAt: Date.now() + expiresMs, onExpiry, ...defined({ reason }) }
+      const about = { digest: resolution.inputDigest, expiresAt: Date.now() + expiresMs, onExpiry, ...defined({ reason, approvers }) }
       journal.append({ type: 'approval_requested', ...where, ...about })
     } else {
-      const { timeoutMs } = resolution.client ?? {}
+      const called = isAgentCall(call) ? childFor(journal.state, call) : undefined
+      if (called && 'problem' in called) {
+        journal.append({ type: 'tool_failed', ...where, attempt: 0, ...called.problem })
+        continue
+      }
+      const { timeoutMs, sleeps } = resolution.client ?? {}
+      if (sleeps) {
+        journal.append({ type: 'sleep_started', ...where, expiresAt: Date.now() + (timeoutMs ?? 1) })
+        continue
+      }
       const asks = resolution.client ? undefined : nextQuestion(call)
       journal.append({
         type: 'answer_requested',
         ...where,
         ...(timeoutMs !== undefined && { expiresAt: Date.now() + timeoutMs }),
         ...(asks && { asks }),
+        ...called,
       })
     }
   }
@@ -61,6 +75,11 @@ export function expire(session: Session, call: CallState): void {
   const run = journal.state.current
   if (!run) return
   const where = whereIn(run, call)
+  if (call.status === 'asleep') {
+    const value = { wokenBy: isWoken(journal.state, run, call, session.alarms.due) ? 'message' : 'time' }
+    journal.append({ type: 'tool_completed', ...where, attempt: 0, value })
+    return
+  }
   if (call.status === 'awaiting_answer') {
     const message = 'The call was not answered in time.'
     journal.append({ type: 'tool_failed', ...where, attempt: 0, code: 'answer_timeout', message })
@@ -84,8 +103,14 @@ function begunBefore({ attempts = 0, resolution }: CallState): { attempt: number
   return { attempt: attempts, message: BEGUN_BEFORE }
 }
 
+/** The validator of `approve`. */
+export function checkApprove(session: Session | undefined, request: ApproveRequest, now: number): void {
+  checkDecision(session, request, now)
+  if (session) checkRemember(session, callOf(session, request.callId).call, request, now)
+}
+
 /**
- * The validator of `approve` and `deny`: refuses a call that was already decided or whose digest differs. Only the validator gets `now`:
+ * The validator of `deny`, and a part of that of `approve`: refuses a call that was already decided or whose digest differs. Only the validator gets `now`:
  * it does not run during replay, which may see a different time.
  */
 export function checkDecision(session: Session | undefined, request: ApproveRequest | DenyRequest, now?: number): void {
@@ -103,15 +128,36 @@ export function checkDecision(session: Session | undefined, request: ApproveRequ
   }
 }
 
+/**
+ * Refuses the decision of a person without the role of the call's approvers, and records it. The validator does not, because it can record
+ * nothing.
+ */
+function requireApprover({ journal, flushing }: Session, request: ApproveRequest | DenyRequest, approved: boolean, also?: Approvers): void {
+  const { run, call } = callOf({ journal }, request.callId)
+  const approvers = [call.asked?.approvers, also].find((one) => !mayDecide(one, request.roles))
+  if (!approvers) return
+  const roles = Array.isArray(request.roles) ? request.roles.filter(isRole).slice(0, MAX_ROLES) : undefined
+  const about = { digest: request.digest, approved, approvers, ...textOf(request, 'by'), ...defined({ roles }) }
+  journal.append({ type: 'approval_refused', ...whereIn(run, call), ...about })
+  flushing.nudge()
+  refuse('not_an_approver', `Only a person with the role "${approvers.role}" may approve or deny ${call.callId}. The call still waits.`)
+}
+
 /** Approves a call, optionally with different arguments. */
-export async function approve(session: Session, request: ApproveRequest): Promise<{ digest: string }> {
+export async function approve(session: Session, request: ApproveRequest): Promise<ApproveAnswer> {
   checkDecision(session, request)
+  if (request.rule !== undefined) return approveUnder(session, request)
+  requireApprover(session, request, true)
   const { journal } = session
   const { callId, digest, input } = request
+  checkRemember(session, callOf(session, callId).call, request)
   const changed = input === undefined ? undefined : await resolveWith(session, callId, input)
   // In the meantime, another client may have decided, or the run may have been stopped.
   checkDecision(session, request)
   const { run, call } = callOf(session, callId)
+  // Other arguments may need another person.
+  requireApprover(session, request, true, changed?.resolution.approval?.approvers)
+  checkRemember(session, { ...call, ...(changed && { resolution: changed.resolution }) }, request)
   if (changed && input !== undefined) applyHooks(session, { run, call }, changed, input)
   journal.append({
     type: 'approval_decided',
@@ -121,8 +167,21 @@ export async function approve(session: Session, request: ApproveRequest): Promis
     ...byAndNote(request),
     ...(changed && input !== undefined && { input, resolution: changed.resolution }),
   })
+  const given = giveRule(session, run, call, request)
   session.flushing.nudge()
-  return { digest: changed?.resolution.inputDigest ?? digest }
+  return { digest: changed?.resolution.inputDigest ?? digest, ...given }
+}
+
+/** Approves a call by a rule for its context, which a person gave while the call waited. */
+async function approveUnder(session: Session, request: ApproveRequest): Promise<ApproveAnswer> {
+  const { callId, digest, rule } = request
+  const by = await confirmRule(session, callOf(session, callId).call, rule)
+  // In the meantime, a person may have decided.
+  checkDecision(session, request)
+  const { run, call } = callOf(session, callId)
+  approveByRule(session, run, call, by)
+  session.flushing.nudge()
+  return { digest }
 }
 
 /** Records the hooks' answers about a person's arguments. If a hook refuses or changes them, the call still waits for a decision. */
@@ -149,6 +208,7 @@ function applyHooks(
 /** Denies a call and tells the model the reason. */
 export function deny(session: Session, request: DenyRequest): void {
   checkDecision(session, request)
+  requireApprover(session, request, false)
   const { journal } = session
   const { callId, digest } = request
   const { run, call } = callOf(session, callId)
@@ -292,6 +352,11 @@ export function checkAnswerRequest(session: Session | undefined, request: Answer
   checkJson(result, 'result')
   if (!session) return
   const { asked } = waitingCall(session, callId, 'awaiting_answer')
+  if (asked?.child)
+    refuse(
+      'answered_by_agent',
+      `The agent "${asked.child.agent}" answers ${callId}, in the session ${asked.child.session}. Talk to that session.`,
+    )
   if (digest !== undefined && digest !== asked?.digest)
     refuse(
       'digest_mismatch',
@@ -365,7 +430,7 @@ function nameOf(callId: unknown): string {
   return beginningOf(JSON.stringify(callId) ?? 'without an id', 100)
 }
 
-function callOf({ journal }: Session, callId: string): { run: RunState; call: CallState } {
+function callOf({ journal }: Pick<Session, 'journal'>, callId: string): { run: RunState; call: CallState } {
   const run = journal.state.current
   const call = run?.calls.find((one) => one.callId === callId)
   return run && call ? { run, call } : refuseNoCall('The current run', callId)

@@ -1,6 +1,7 @@
 // A tool call, as the parts of the workflow pass it around, and how what became of it is recorded.
 import type { ToolCallInput, RecordedResult } from '../../calls/activities.ts'
 import { type Resolution, type ResolvedCall, OVERDUE_GRACE_MS } from '../../session/call-facts.ts'
+import { traceOf } from '../../session/agents/traces.ts'
 import { toolCallInput } from '../../session/decide.ts'
 import type { RunState, CallState } from '../../session/state.ts'
 import type { Journal } from '../journal.ts'
@@ -29,7 +30,7 @@ export function whereIn({ run, turn }: Pick<RunState, 'run' | 'turn'>, { callId,
 
 /** The input that all of the call's activities share. */
 export function inputOf({ journal, run }: { journal: Journal; run: RunState }, call: WorkflowCall): ToolCallInput {
-  return toolCallInput(journal.state, { ...run, run: call.run }, call)
+  return toolCallInput(journal.state, { ...run, run: call.run, trace: traceOf(run) }, call)
 }
 
 /**

@@ -1,6 +1,7 @@
 // A step of a run that calls a model. pawl reschedules it until it has an answer, fails permanently or is stopped.
 import { condition, sleep } from '@temporalio/workflow'
 import type { AskModelInput, NoAnswer, StepReport } from '../../calls/activities.ts'
+import { traceOf } from '../../session/agents/traces.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
 import { timerMs } from '../../session/backoff.ts'
 import { ranMs } from '../../session/pause.ts'
@@ -77,6 +78,8 @@ export async function askUntilAnswered<R extends Result, E>(
     if ('isConfirmed' in result) journal.isUnconfirmed = false
     if (result.facts) journal.append({ type: 'agent_declared', ...result.facts })
     attempts.failed(result.failed)
+    for (const { budget, limit, spent } of result.warnings ?? [])
+      journal.append({ type: 'budget_warning', scope: 'shared', unit: 'usd', budget, run: number, limit, spent })
     note?.(result)
     if (result.spent && !WITH_COST.includes(result.kind)) {
       journal.append({ type: 'spent', run: number, turn, attempt: attempts.used.attempts + 1, ...result.spent })
@@ -122,6 +125,10 @@ export async function askUntilAnswered<R extends Result, E>(
         serving.archiveUnavailable(none.reason)
         how = 'until_served'
         continue
+      case 'budget_exhausted':
+        serving.budgetExhausted(none.reason)
+        how = 'until_served'
+        continue
       case 'stale_watermark':
         if (++stale < MAX_STALE) continue
         return {
@@ -159,6 +166,8 @@ function inputOf({ journal }: Session, run: RunState, { used }: Attempts, isUnti
   const { state } = journal
   const input: AskModelInput = { agent: state.agent, ...eventsOf(journal), run: run.run, turn: run.turn, ...timesOf(state, run) }
   if (run.stretch !== undefined) input.stretch = run.stretch
+  const trace = traceOf(run)
+  if (trace) input.trace = trace
   if (used.attempts > 0 || used.unexpected !== undefined) input.prior = used
   if (isUntilServed) input.untilServed = true
   if (state.facts) input.known = state.facts.digest

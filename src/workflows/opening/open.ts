@@ -30,6 +30,7 @@ import { coreVersionOf } from '../core-version.ts'
 import { continueInheriting, type Inheritance, startInheriting } from '../inherited.ts'
 import { type Journal, openJournal } from '../journal.ts'
 import type { ExecutionOpening } from './loading.ts'
+import { continueAnswered } from '../requests/answered.ts'
 import type { Session } from '../session-parts.ts'
 import type { Resets } from '../resets.ts'
 import { recordEnded } from '../calls/call.ts'
@@ -68,6 +69,7 @@ export async function openSession(start: Start, early: unknown[], opening: Execu
     ? { found: false }
     : await opening.load((how) => loadSession({ ...how, ...defined({ mistaken, unreplayable: unreplayableOf(start) }) }))
   const { requests = [] } = loaded
+  continueAnswered(loaded.answered)
   if (!loaded.found) early.unshift(...requests.flatMap(({ name, details }) => (name === SIGNALS.message ? [details] : [])))
   if (isGone(loaded) && start.mustExist && early.length === 0) {
     return {
@@ -82,7 +84,7 @@ export async function openSession(start: Start, early: unknown[], opening: Execu
   const named = start.agent === undefined ? await firstAgent(early) : { agent: start.agent, context: start.context }
   const { unreplayable } = loaded
   const begun = {
-    ...beginSession({ ...named, tags: start.tags, ...defined({ unreplayable }) }, coreVersion),
+    ...beginSession({ ...named, tags: start.tags, ...defined({ unreplayable, caller: start.caller }) }, coreVersion),
     inherited: startInheriting(loaded, undefined),
     requests,
   }
@@ -162,6 +164,7 @@ export async function reopenSession(
   const resetOf = resets.maker()
   const loaded = await opening.load<LoadSessionResult & { executionId: string }>((how) => loadSession({ ...how, after: resetOf }))
   resets.madeBy(loaded.executionId)
+  continueAnswered(loaded.answered)
   const { state, coreVersion, watermark } = journal
   const known = loaded.found ? loaded : ({ found: true, state: copyOf(state), digest: watermark().digest } as const)
   const reopened = await journalOf(start, known, coreVersion, opening, { executionId: loaded.executionId, resetOf })
@@ -191,12 +194,15 @@ interface Maker {
   resetOf?: string
 }
 
-function beginSession({ unreplayable, ...named }: NamedSession & Succession, coreVersion: number): { journal: Journal } {
+function beginSession(
+  { unreplayable, caller, ...named }: NamedSession & Succession & Pick<Start, 'caller'>,
+  coreVersion: number,
+): { journal: Journal } {
   const journal = openJournal(NOTHING, undefined, coreVersion)
   const wrongContext = contextProblem(named.context)
   const wrongTags = tagsProblem(named.tags)
   const sound = { agent: named.agent, ...(!wrongContext && { context: named.context }), ...(!wrongTags && { tags: named.tags }) }
-  journal.append({ ...started(sound, coreVersion, workflowInfo().originalExecutionRunId), ...defined({ unreplayable }) })
+  journal.append({ ...started(sound, coreVersion, workflowInfo().originalExecutionRunId), ...defined({ unreplayable, caller }) })
   // Invalid members are ignored, and each is recorded as a rejection.
   if (wrongContext) journal.append({ type: 'message_rejected', code: 'invalid_context', reason: wrongContext })
   if (wrongTags) journal.append({ type: 'message_rejected', code: 'invalid_tags', reason: wrongTags })
@@ -235,7 +241,7 @@ function startOver(start: Start, lost: Extract<LoadSessionResult, { lost: true }
   journal.append({
     ...started(named, coreVersion, executionId),
     after: { run, checkpoint, origin: { seq, digest }, ...defined({ keysOf }) },
-    ...defined({ unreplayable }),
+    ...defined({ unreplayable, caller: lost.erased ? start.caller : undefined }),
   })
   return journal
 }

@@ -1,36 +1,52 @@
 // Requests whose senders named them, so that they can repeat them. The server recognises an update that it has sent to the same execution;
-// this recognises interrupts, and what an earlier execution of the session has carried out.
-import { jsonBytes } from '../../session/json.ts'
+// this recognises signals, and what an earlier execution of the session has carried out. It also recognises another request with the same name.
+import { newestAnswered, soundAnswered } from '../../session/protocol/answered.ts'
 import { type AnsweredRequest, REQUEST_ID } from '../../session/protocol/protocol.ts'
-
-/** What continue-as-new carries. */
-const MAX_ANSWERED = 50
-const MAX_BYTES = 64_000
+import { areDifferent, nameIn, REUSED } from '../../session/protocol/request-names.ts'
+import { refuse } from '../session-parts.ts'
 
 // Each workflow has its own instance of this module.
 const answered = new Map<string, AnsweredRequest>()
+/** Ids of named requests that are being carried out, by name. */
+const inProgress = new Map<string, string>()
 
 /** Notes that a request was carried out. Ids that no sender has chosen are not repeated. */
 export function noteAnswered(id: string, answer?: unknown): void {
-  if (id.startsWith(REQUEST_ID)) answered.set(id, { id, ...(answer !== undefined && { answer }) })
+  if (id.startsWith(REQUEST_ID)) answered.set(nameIn(id), { id, ...(answer !== undefined && { answer }) })
 }
 
 /** The request, if it was carried out. */
-export const answeredRequest = (id: string): AnsweredRequest | undefined => answered.get(id)
-
-/** Continues with what the previous execution has carried out. */
-export function continueAnswered(carried: unknown): void {
-  for (const one of Array.isArray(carried) ? (carried as AnsweredRequest[]) : []) noteAnswered(one.id, one.answer)
+export function answeredRequest(id: string): AnsweredRequest | undefined {
+  const earlier = answered.get(nameIn(id))
+  return earlier && !areDifferent(earlier.id, id) ? earlier : undefined
 }
 
-/** The newest requests, as many as continue-as-new carries, oldest first. */
-export function answeredRequests(): AnsweredRequest[] {
-  const newest: AnsweredRequest[] = []
-  let bytes = 0
-  for (const one of [...answered.values()].toReversed().slice(0, MAX_ANSWERED)) {
-    bytes += jsonBytes(one)
-    if (bytes > MAX_BYTES) break
-    newest.unshift(one)
+/** Notes that a request is being carried out, until it has its outcome. */
+export function noteUntilEnd(id: string, outcome: Promise<unknown>): void {
+  const name = nameIn(id)
+  const end = (): void => {
+    if (inProgress.get(name) === id) inProgress.delete(name)
   }
-  return newest
+  inProgress.set(name, id)
+  outcome.then(end, end)
 }
+
+/** Whether another request has the same name. */
+export function isReused(id: string): boolean {
+  const name = nameIn(id)
+  const earlier = inProgress.get(name) ?? answered.get(name)?.id
+  return earlier !== undefined && areDifferent(earlier, id)
+}
+
+/** Refuses a request whose name another one has. */
+export function refuseReused(): never {
+  return refuse(REUSED.code, REUSED.reason)
+}
+
+/** Continues with what earlier executions have carried out. */
+export function continueAnswered(earlier: unknown): void {
+  for (const { id, answer } of soundAnswered(earlier)) noteAnswered(id, answer)
+}
+
+/** The newest requests, as many as the next execution gets, oldest first. */
+export const answeredRequests = (): AnsweredRequest[] => newestAnswered([...answered.values()])

@@ -7,8 +7,10 @@ import { changesNoRun, requestOf, targetIn } from '../../session/protocol/reques
 import { cutText, TEXT_BYTES } from '../../session/protocol/texts.ts'
 import type { SessionState } from '../../session/state.ts'
 import { opened } from '../opening/when-open.ts'
-import { answeredRequest, noteAnswered } from './answered.ts'
+import { answeredRequest, isReused, noteAnswered, noteUntilEnd, refuseReused } from './answered.ts'
+import { withoutSeen } from './moved.ts'
 import { nextStep, type Session, type WaitForRun, withholdLater } from '../session-parts.ts'
+import { deliverAgain } from '../scheduled.ts'
 import { cancel, type CurrentExecution, receiveSignal, whenOpen } from '../signals.ts'
 
 /** Carries out an update. `receivedAt`: the newest event when it was received, if that is not the newest one now. */
@@ -18,23 +20,32 @@ export type Updates = Map<string, UpdateAction<unknown, unknown>>
 
 type PriorSignal = Exclude<PriorRequest, { kind: 'update' }>
 
-/** `receivedAt`: the newest event when it was received. `next`: the signals that followed, up to the next update. */
+/**
+ * `receivedAt`: the newest event when it was received. `next`: the signals that followed, up to the next update. `begins`: lets a run take
+ * messages that came after an update whose run is in progress.
+ */
 interface PriorUpdate {
   one: PriorRequest & { kind: 'update' }
   receivedAt: number
   next: PriorSignal[]
+  begins: () => void
 }
 
 /** Updates that need no run. They keep a run from starting, or concern the session as it is. */
-const OF_SESSION: readonly string[] = [...PAUSES, UPDATES.checkpoint]
+const OF_SESSION: readonly string[] = [...PAUSES, UPDATES.checkpoint, UPDATES.unschedule]
 
 // Each workflow has its own instance of this module.
 const outcomes = new Map<string, Promise<unknown>>()
 let inProgress = 0
 
-/** Whether the update in progress is one that an earlier execution has carried out: what it would check no longer holds. */
+/**
+ * For validators: whether the update in progress is one that an earlier execution has carried out, so that what it would check no longer
+ * holds. Refuses another one with the same name.
+ */
 export function isAnswered(): boolean {
-  return answeredRequest(currentUpdateInfo()?.id ?? '') !== undefined
+  const id = currentUpdateInfo()?.id ?? ''
+  if (isReused(id)) refuseReused()
+  return answeredRequest(id) !== undefined
 }
 
 /** Whether all updates of this execution are done, including those that were passed on to it. */
@@ -51,8 +62,11 @@ export function carryOutPassedOn(execution: CurrentExecution, session: Session, 
   // From the beginning, because an interrupt must not end the run to which an update refers.
   if (requests.some(({ kind }) => kind === 'update')) session.catchesUp = { isHeld: true }
   for (const one of requests) {
-    if (one.kind === 'update') due.push({ one, receivedAt: session.journal.watermark().seq, next: [] })
-    else {
+    if (one.kind === 'update') {
+      const { seq } = session.journal.watermark()
+      const begins = one.receivedAt === undefined ? ignore : withholdLater(session, seq)
+      due.push({ one, receivedAt: one.receivedAt ?? seq, next: [], begins })
+    } else {
       due.at(-1)?.next.push(one)
       receive(execution, one)
     }
@@ -64,8 +78,13 @@ export function carryOutPassedOn(execution: CurrentExecution, session: Session, 
     const later = due.slice(place + 1)
     const outcome = before.then(() => carryOutUpdate(session, updates, update, later))
     outcomes.set(update.one.id, outcome)
+    noteUntilEnd(update.one.id, outcome)
     // A refusal is recorded, and a client that sends the update again gets it. A reset ends the wait.
-    before = outcome.then(ignore, ignore).then(() => receiveAgain(execution, session, update))
+    const noteDone = (answer: unknown): void => noteAnswered(update.one.id, answer)
+    before = outcome.then(noteDone, ignore).then(() => {
+      update.begins()
+      receiveAgain(execution, session, update)
+    })
   }
   void before.then(() => {
     inProgress -= 1
@@ -77,6 +96,8 @@ const ignore = (): void => undefined
 
 function receive(execution: CurrentExecution, one: PriorSignal): void {
   if (one.kind === 'cancellation') cancel(execution)
+  else if (one.kind === 'due')
+    whenOpen(execution, (session) => deliverAgain(session, requestOf<{ message?: unknown }>(one.details).message))
   else receiveSignal(execution, one.name, one.details)
 }
 
@@ -106,7 +127,7 @@ async function carryOutUpdate(session: Session, updates: Updates, update: PriorU
     flushing.nudge()
   }
   try {
-    const outcome = await updates.get(name)?.(session, details, receivedAt)
+    const outcome = await updates.get(name)?.(session, withoutSeen(details), receivedAt)
     record({})
     return outcome
   } catch (error) {
@@ -175,14 +196,18 @@ export async function carryOutOnce<A, R>(execution: CurrentExecution, raw: A, ca
     const open = await opened(execution)
     const earlier = answeredRequest(id)
     if (earlier) return earlier.answer as R
+    // The validator has not seen what came before the session was open. An earlier build may have carried it out.
+    if (isReused(id) && patched('request-reused')) refuseReused()
     const known = outcomes.get(id)
     const outcome = known ? (known as Promise<R>) : carryOut(open, raw, receivedAt)
     const noteDone = (answer: R): void => {
       execution.hasCarriedOut = true
       noteAnswered(id, answer)
     }
-    if (outcome instanceof Promise) void outcome.then(noteDone, ignore)
-    else noteDone(outcome)
+    if (outcome instanceof Promise) {
+      noteUntilEnd(id, outcome)
+      void outcome.then(noteDone, ignore)
+    } else noteDone(outcome)
     return outcome
   } finally {
     begins()

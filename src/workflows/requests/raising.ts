@@ -47,13 +47,19 @@ export function raise(session: Session, request: RaiseRequest): RaiseAnswer {
   if (Object.keys(raised).length === 0) return { already: true }
   const details = stopDetails(request)
   journal.append({ type: 'budget_raised', scope, ...(scope === 'run' && defined({ run })), ...raised, ...details })
-  if (state.paused?.code === 'budget_assumed') journal.append({ type: 'session_unpaused', ...details })
-  const { error, current } = journal.state
-  const canContinue = error?.code === 'budget_exhausted' && current && !problemWith(journal.state, current, 'continue_run')
-  if (canContinue) recover(journal, { strategy: 'continue_run', ...details })
+  continueInBudget(session, details)
+  session.agents.grantMore()
   alarms.follow()
   flushing.nudge()
   return { already: false }
+}
+
+/** Continues a session that its budget had held up, because the limits are higher now. */
+export function continueInBudget({ journal }: Session, details: { by?: string; reason?: string }): void {
+  if (journal.state.paused?.code === 'budget_assumed') journal.append({ type: 'session_unpaused', ...details })
+  const { error, current } = journal.state
+  const canContinue = error?.code === 'budget_exhausted' && current && !problemWith(journal.state, current, 'continue_run')
+  if (canContinue) recover(journal, { strategy: 'continue_run', ...details })
 }
 
 function checkedRaise({ maxUsd, maxTotalTokens, scope = 'run' }: RaiseRequest): Budget & { scope: BudgetScope } {
@@ -77,6 +83,11 @@ function higherIn(wanted: Budget, scope: BudgetScope, lines: readonly BudgetLine
     const line = lines.find((one) => one.scope === scope && one.unit === unit)
     const full = `${scope === 'run' ? 'limits' : 'sessionLimits'}.${name}`
     if (!line) return refuse('no_limit', `The agent declares no ${full}, so there is nothing to raise. Declare it in defineAgent first.`)
+    if (line.granted)
+      return refuse(
+        'granted_limit',
+        `The session's limit, ${numberText(line.limit)}, is what its caller allows it to spend. Raise the budget of the session that called it.`,
+      )
     if (limit < line.limit)
       return refuse(
         'limit_lower',

@@ -1,8 +1,9 @@
 // The updates for going back: checkpoints on request, rollbacks, and the starting points of forks.
 import { condition, patched } from '@temporalio/workflow'
 import type { FindPlaceInput } from '../../calls/activities.ts'
-import type { EventOf, SessionEvent, Target } from '../../session/events.ts'
+import type { EventOf, Target } from '../../session/events.ts'
 import { isTurnOpen } from '../../session/checkpointing.ts'
+import { isOutcome } from '../../session/past/call-status.ts'
 import type {
   CheckpointAnswer,
   CheckpointRequest,
@@ -14,12 +15,12 @@ import type {
   RollbackRequest,
 } from '../../session/protocol/protocol.ts'
 import { TARGET_REQUIRED, targetIn } from '../../session/protocol/requests.ts'
+import { rememberedCalls, rolledBackTo } from '../../session/recovery/rolled-back.ts'
 import { findPlace } from '../scheduling.ts'
 import { eventsOf } from '../journal.ts'
 import { endRun, hasRunInProgress, refuse, type Session, stopDetails, textOf, withholdLater, withRunsHeld } from '../session-parts.ts'
 import { readFor, readWhileStill } from './reading.ts'
 import type { QueuedMessage, SessionState } from '../../session/state.ts'
-import { defined } from '../../session/defined.ts'
 import { numberText } from '../../session/number-text.ts'
 
 const MAX_REASON = 1_000
@@ -74,14 +75,6 @@ function placeToForget(session: Session, which: { target: Target; upToSeq: numbe
   return readWhileStill(journal, search, (event) => isOutcome(event) && patched('forgets-late'))
 }
 
-const isOutcome = ({ type }: SessionEvent): boolean =>
-  type === 'tool_completed' || type === 'tool_failed' || type === 'tool_unknown' || type === 'tool_resolved'
-
-/** The calls of which the state remembers a key, or that the outcome is unknown. */
-function rememberedCalls({ keys, unknown }: SessionState): string[] {
-  return [...new Set([...Object.values(keys), ...Object.keys(unknown)])]
-}
-
 /** A rollback that forgets effects names each of them that the state remembers, not only those that it reports. */
 function forgottenAt({ among }: FoundPlace): Pick<EventOf<'rolled_back'>, 'keys' | 'alsoForgotten'> {
   return { keys: 'forgotten', ...(among && patched('forgets-all') && { alsoForgotten: among }) }
@@ -129,23 +122,10 @@ type FoundPlace = Awaited<ReturnType<typeof locate>>
 const STORED_WITHIN_MS = 2_000
 
 /** Rolls back; returns the `seq` of the event. */
-async function rewindTo(
-  session: Session,
-  { seq: toSeq, lastMessageId, effects, more, removed, restored }: FoundPlace,
-  about: Pick<EventOf<'rolled_back'>, 'upToSeq' | 'target' | 'keys' | 'alsoForgotten' | 'again' | 'by' | 'reason'>,
-): Promise<number> {
+async function rewindTo(session: Session, ...going: Parameters<typeof rolledBackTo>): Promise<number> {
   const { journal, flushing } = session
   const event = journal.watermark().seq + 1
-  journal.append({
-    type: 'rolled_back',
-    toSeq,
-    ...about,
-    ...defined({ lastMessageId }),
-    effects,
-    ...(more > 0 && { moreEffects: more }),
-    ...(removed.length > 0 && { removed }),
-    ...defined({ restored }),
-  })
+  journal.append(rolledBackTo(...going))
   endRun(session)
   const held = flushing.hold()
   await condition(held.isStored, STORED_WITHIN_MS)

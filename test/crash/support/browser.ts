@@ -6,10 +6,11 @@ import { join } from 'node:path'
 import sparticuz from '@sparticuz/chromium'
 import { type Browser, chromium } from 'playwright-core'
 
-export async function startBrowser(): Promise<Browser> {
+/** `env`: for the browser; default: that of this process. */
+export async function startBrowser(env: Record<string, string> = {}): Promise<Browser> {
   // As a single process, which Lambda needs, the browser would end with its first page.
   const args = sparticuz.args.filter((arg) => !['--single-process', '--no-zygote'].includes(arg))
-  return chromium.launch({ executablePath: await unpacked(), args })
+  return chromium.launch({ executablePath: await unpacked(), args, env: { ...(process.env as Record<string, string>), ...env } })
 }
 
 /** The program; a folder that has its final name is complete. */

@@ -24,6 +24,7 @@ const SCRIPTS = [
   'payers',
   'run-worker',
   'supervise',
+  'tree',
 ] as const
 
 /** Compiled modules, by the names of their files. */

@@ -102,6 +102,6 @@ export async function shownIn(page: Page): Promise<PageMessage[]> {
 
 /** Sends a message. */
 export async function say(page: Page, text: string): Promise<void> {
-  await page.fill('input', text)
-  await page.click('button[type=submit]')
+  await page.getByLabel('Message').fill(text)
+  await page.locator('.composer button[type=submit]').click()
 }

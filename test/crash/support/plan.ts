@@ -4,7 +4,7 @@ import type { ModelRequest, ToolUseBlock } from 'pawl'
 /** One requested call. */
 export interface PlannedCall {
   tool: string
-  input: { name: string; ms?: number; tells?: boolean; how?: string }
+  input: { name: string; ms?: number; tells?: boolean; how?: string; seconds?: number }
 }
 
 /** The calls of each turn. `crash`: the model kills its process instead of answering. */

@@ -22,6 +22,9 @@ export interface ErrorRow {
   code: string | null
 }
 
+/** A call that an executor held when it died. */
+export type LostCall = Extract<SupervisorEvent, { event: 'worker_died' }>['calls'][number]
+
 /** A supervisor in this process and the events that it reported. */
 export interface Supervised {
   supervisor: Supervisor
@@ -59,6 +62,8 @@ export interface Rig {
    * of its own, as a command in a terminal does.
    */
   serve(script: 'run-worker' | 'supervise', options?: { until?: string; leads?: true }): Promise<ServingProcess>
+  /** Whether the store has the final outcome of a tool call, or the calls or the end of the run that a model call led to. */
+  hasEnded(call: LostCall): Promise<boolean>
   /** The session's rows of `errors` once there are `count`. */
   errors(sessionId: string, count: number): Promise<ErrorRow[]>
   /** Names of the activities that the session's workflow waits for, as the server sees it. */
@@ -72,6 +77,7 @@ export interface Rig {
   /** Resets the session's workflow to before its newest completed task. */
   reset(sessionId: string): Promise<void>
   pawl: Pawl
+  taskQueue: string
   close(): Promise<void>
 }
 
@@ -102,6 +108,7 @@ export async function startRig(connecting: Pick<ConnectOptions, 'dataConverter'>
   return {
     ledger,
     pawl,
+    taskQueue,
     start: (plan, agent = 'planned') => pawl.session(`crash-${randomUUID()}`, { agent }).send(planText(plan), { isNew: true }),
     async supervise({ fixture = 'agents', ...options } = {}) {
       const events: SupervisorEvent[] = []
@@ -131,6 +138,15 @@ export async function startRig(connecting: Pick<ConnectOptions, 'dataConverter'>
       await untilFound(() => lines.some((line) => line.startsWith(begin)) || child.exitCode !== null)
       expect(child.exitCode, `${script} ended before it served`).toBeNull()
       return { pid: child.pid ?? expect.fail('no pid'), lines, process: child, ended }
+    },
+    async hasEnded({ sessionId, call }) {
+      const { rows } = await pool.query<{ ended: boolean }>(
+        `SELECT EXISTS (SELECT FROM pawl.tool_calls WHERE session_id = $1
+                        AND (call_id = $2 AND status NOT IN ('issued', 'running', 'unknown') OR 'model:' || run || ':' || turn = $2))
+             OR $2 LIKE 'model:%' AND EXISTS (SELECT FROM pawl.sessions WHERE session_id = $1 AND status <> 'running') AS ended`,
+        [sessionId, call],
+      )
+      return rows[0]?.ended === true
     },
     async errors(sessionId, count) {
       const query = 'SELECT context, call_id, attempt, class, code FROM pawl.errors WHERE session_id = $1 ORDER BY seq'

@@ -35,11 +35,12 @@ const FORBIDDEN: Readonly<Record<string, object>> = {
   hidden: form({ code: { type: 'string', format: 'password' } }),
   script: { method: 'elicitation/create', params: { mode: 'url', message: 'Click.', url: 'javascript:alert(1)' } },
   sampling: { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } },
+  unanswerable: form({ size: { type: 'string' } }, ['colour']),
   long: { method: 'elicitation/create', params: { message: 'x'.repeat(5_000), requestedSchema: SIZE } },
 }
 
-function form(properties: object): object {
-  return { method: 'elicitation/create', params: { message: 'Please.', requestedSchema: { type: 'object', properties } } }
+function form(properties: object, required: string[] = []): object {
+  return { method: 'elicitation/create', params: { message: 'Please.', requestedSchema: { type: 'object', properties, required } } }
 }
 
 /** A server for one connection. */

@@ -78,8 +78,8 @@ export interface ProtectedServer {
   close(): Promise<void>
 }
 
-/** Starts both. Listing the tools needs no token; `protectsList`: it does. */
-export async function startProtected(): Promise<ProtectedServer> {
+/** Starts both. `protectsAll`: no request is answered without a token, and `boss` has a tool more; otherwise, only calls need one. */
+export async function startProtected({ protectsAll = false } = {}): Promise<ProtectedServer> {
   const provider = new UserProvider()
   const app = express()
   const auth = await new Promise<Server>((resolve) => {
@@ -97,6 +97,8 @@ export async function startProtected(): Promise<ProtectedServer> {
       callers.push(user)
       return { content: [{ type: 'text', text: user }] }
     })
+    if (protectsAll && caller.getStore() === 'boss')
+      server.registerTool('dismiss', { description: 'Dismisses somebody.', inputSchema: z.object({}) }, () => ({ content: [] }))
     return server
   })
   const resource = await new Promise<ServerType>((resolve) => {
@@ -115,7 +117,7 @@ export async function startProtected(): Promise<ProtectedServer> {
       () => provider.userOf.get(token),
       () => undefined,
     )
-    if (text.includes('"tools/call"') && user === undefined) {
+    if ((protectsAll || text.includes('"tools/call"')) && user === undefined) {
       const challenge = `Bearer resource_metadata="${base}/.well-known/oauth-protected-resource/mcp"`
       return new Response(null, { status: 401, headers: { 'www-authenticate': challenge } })
     }

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 interface Incoming {
   id?: number
   method: string
-  params?: { name?: string; arguments?: { how?: string }; capabilities?: unknown }
+  params?: { name?: string; cursor?: string; arguments?: { how?: string }; capabilities?: unknown }
 }
 
 const [how = '', marker = ''] = process.argv.slice(2)
@@ -40,6 +40,20 @@ function call(id: number | undefined, { name }: { name?: string }): void {
       return
     case 'huge':
       return write(text('x'.repeat(50_000_000)))
+    case 'huge beside':
+      if (late === undefined) {
+        late = id
+        return
+      }
+      write(text('x'.repeat(50_000_000)))
+      setTimeout(() => write({ ...text('in time'), id: late }), 200)
+      return
+    case 'huge without id':
+      if (late === undefined) {
+        late = id
+        return
+      }
+      return write(JSON.stringify({ result: { content: [], more: 'x'.repeat(50_000_000) }, jsonrpc: '2.0', id, unknown: 1 }))
     case 'garbage':
       write('this is not JSON')
       write({ id, outcome: 'neither a result nor an error' })
@@ -82,6 +96,11 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   if (how === 'dies-listing' && method === 'tools/list' && !existsSync(marker)) {
     writeFileSync(marker, '')
     process.exit(1)
+  }
+  if (method === 'tools/list' && how === 'pages') {
+    const page = Number(params.cursor ?? 0)
+    const tools = [{ ...named(`tool_${page}`), description: 'x'.repeat(300_000) }]
+    return write({ id, result: { tools, ...(page < Number(marker) && { nextCursor: String(page + 1) }) } })
   }
   if (method === 'tools/list') return write({ id, result: { tools: toolsOf() } })
   if (method === 'tools/call') return call(id, params)

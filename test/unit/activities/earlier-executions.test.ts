@@ -56,7 +56,7 @@ describe('the earlier executions that were ended from outside', () => {
       },
       () => ['own'],
     )
-    expect(await before(client, 'a')).toEqual(['c'])
+    expect(await before(client, 'a')).toEqual({ cutOff: ['c'] })
     expect(asked()).toBe(1)
   })
 
@@ -72,7 +72,7 @@ describe('the earlier executions that were ended from outside', () => {
       },
       () => ['own', 'b', 'c', 'd', 'gone', 'old'],
     )
-    expect(await before(client, 'a')).toEqual(['a', 'd', 'b'])
+    expect(await before(client, 'a')).toEqual({ cutOff: ['a', 'd', 'b'] })
   })
 
   it.each([{ last: null }, { last: 'z' }])(
@@ -81,23 +81,23 @@ describe('the earlier executions that were ended from outside', () => {
       const { client, asked } = serverOf({ z: { status: 'COMPLETED', at: 5 }, a: { status: 'TERMINATED', at: 10 }, ...OWN }, (asked) =>
         asked < 3 ? [] : ['own', 'a'],
       )
-      expect(await before(client, last)).toEqual(['a'])
+      expect(await before(client, last)).toEqual({ cutOff: ['a'], ...(last !== null && { closed: last }) })
       expect(asked()).toBe(4)
     },
   )
 
   it('earlier executions are not looked up once the asking execution has loaded the session', async () => {
     const { client, asked } = serverOf(OWN, () => ['own'])
-    expect(await before(client, 'own')).toEqual([])
+    expect(await before(client, 'own')).toEqual({ cutOff: [] })
     expect(asked()).toBe(0)
   })
 
-  it('there are no earlier executions if the session closed normally, or if nothing is left of it', async () => {
+  it('no earlier executions were ended if the session closed normally, which is named, or if nothing is left of it', async () => {
     const { client } = serverOf({ a: { status: 'COMPLETED', at: 10 }, ...OWN }, () => ['own'])
-    expect(await before(client, 'a')).toEqual([])
-    expect(await before(client, 'gone')).toEqual([])
+    expect(await before(client, 'a')).toEqual({ cutOff: [], closed: 'a' })
+    expect(await before(client, 'gone')).toEqual({ cutOff: [] })
     const { client: lost, looks } = serverOf({ a: { status: 'CONTINUED_AS_NEW', at: 10, next: 'gone' }, ...OWN }, () => ['own'])
-    expect(await before(lost, 'a')).toEqual([])
+    expect(await before(lost, 'a')).toEqual({ cutOff: [] })
     expect(looks).toEqual(['a'])
   })
 })

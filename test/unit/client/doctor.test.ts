@@ -13,10 +13,12 @@ import {
   judgeFeed,
   judgeGates,
   judgeStorage,
+  judgeWebhooks,
   judgeWorkers,
   judgeWorkflows,
 } from '../../../src/client/doctor/judgements.ts'
 import type { HealthCheck } from '../../../src/client/doctor/report.ts'
+import { judgeBudgets, judgeRules, judgeSchedules } from '../../../src/client/doctor/shared-judgements.ts'
 import type { Poller, QueueFacts } from '../../../src/client/doctor/temporal-facts.ts'
 
 const NOW = 10_000_000
@@ -56,6 +58,17 @@ const NEEDS = {
   answer: 0,
   plan: 0,
   nothing: 0,
+}
+const HOOK = {
+  id: 'wh_1',
+  host: 'hooks.example',
+  paused: false,
+  pausedBy: null,
+  lastError: null,
+  waiting: 0,
+  waitingMs: 0,
+  givenUp: 0,
+  unattendedMs: 0,
 }
 const GATE = { key: 'anthropic 1f2e', forMs: 420_000, by: 'pawl:host:1', refusedAgoMs: 180_000, openedAgoMs: null }
 const TEMPORAL = { version: '1.29.1', namespace: 'default', retentionMs: 30 * 86_400_000, roundTripMs: 1 }
@@ -259,6 +272,86 @@ describe('the doctor', () => {
       /for 12 s.*server process 41 \("pawl" at 10\.0\.0\.3\), open for 15 s, waiting for Lock: relation of process 99.*pg_terminate_backend/,
     ],
     ['a feed on a replica', judgeFeed({ forMs: 12_000, holders: [] }), 'warn', /a transaction on the primary.*from the primary/],
+    ['no webhook', judgeWebhooks([]), 'ok', /none/],
+    [
+      'webhooks that deliver',
+      judgeWebhooks([{ ...HOOK, waiting: 2, waitingMs: 4_000, lastError: 'HTTP 500' }]),
+      'ok',
+      /1; 2 notifications on/,
+    ],
+    [
+      'a webhook that its target has paused',
+      judgeWebhooks([
+        { ...HOOK, paused: true, pausedBy: 'its target (410 Gone)', waiting: 3, waitingMs: 7_200_000, lastError: 'HTTP 410' },
+      ]),
+      'warn',
+      /wh_1 \(hooks\.example\) is paused by its target \(410 Gone\), 3 notifications for up to 2 h: HTTP 410.*pawl webhooks resume wh_1/,
+    ],
+    [
+      'a webhook whose target does not accept',
+      judgeWebhooks([{ ...HOOK, waiting: 40, waitingMs: 600_000, lastError: 'HTTP 503' }]),
+      'warn',
+      /wh_1 \(hooks\.example\) waits, 40 notifications for up to 10 min: HTTP 503.*pawl webhooks list/,
+    ],
+    [
+      'a webhook that has given up notifications',
+      judgeWebhooks([{ ...HOOK, givenUp: 1 }]),
+      'warn',
+      /has given up 1 notification.*pawl webhooks redeliver wh_1/,
+    ],
+    [
+      'a webhook to which no worker sends',
+      judgeWebhooks([{ ...HOOK, unattendedMs: 300_000 }]),
+      'warn',
+      /has had no worker that sends for 5 min.*PAWL_WEBHOOKS/,
+    ],
+    ['no shared budget', judgeBudgets({ budgets: [], waiting: 0 }), 'ok', /^none/],
+    [
+      'a shared budget that is nearly spent',
+      judgeBudgets({ budgets: [{ id: 'day tag a', spentUsd: 8.5, maxUsd: 10 }], waiting: 0 }),
+      'ok',
+      /1, none exhausted; nearly spent: day tag a \(8.50 of 10 USD\)/,
+    ],
+    [
+      'a shared budget that is exhausted',
+      judgeBudgets({ budgets: [{ id: 'day tag a', spentUsd: 9.9, maxUsd: 10 }], waiting: 1 }),
+      'warn',
+      /exhausted: day tag a \(9.90 of 10 USD\); 1 session waits for a budget.*`pawl budgets`/,
+    ],
+    ['standing approvals', judgeRules([], 2), 'ok', /2 standing approvals, none void/],
+    [
+      'a standing approval whose tool has changed',
+      judgeRules([{ rule: 'ar_1', tool: 'pay', agent: 'a' }], 2),
+      'warn',
+      /void, because their tool has changed: ar_1 \(pay of a\).*pawl approvals rules/,
+    ],
+    [
+      'an occurrence that has just begun',
+      judgeSchedules({ failed: [], waiting: [{ schedule: 'weekly', at: NOW - 1_000 }] }, NOW),
+      'ok',
+      /every occurrence/,
+    ],
+    [
+      'a schedule whose occurrences fail',
+      judgeSchedules(
+        {
+          failed: [
+            { schedule: 'weekly', at: NOW - 60_000 },
+            { schedule: 'weekly', at: NOW - 90_000 },
+          ],
+          waiting: [],
+        },
+        NOW,
+      ),
+      'warn',
+      /2 occurrences of the last day failed: weekly, the newest 1 min ago.*pawl schedules list/,
+    ],
+    [
+      'a schedule whose occurrences wait for a worker',
+      judgeSchedules({ failed: [], waiting: [{ schedule: 'weekly', at: NOW - 120_000 }] }, NOW),
+      'warn',
+      /1 occurrence wait.* for up to 2 min: weekly.*pawl worker/,
+    ],
     ['stray events', judgeStorage({ ...QUIET, strayEvents: 2 }), 'warn', /2 events of other chains.*Report them/],
   ])('the doctor finds %s', (_, found, level, says) => {
     expect(found?.level).toBe(level)

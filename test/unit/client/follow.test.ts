@@ -43,7 +43,13 @@ function following({ isTalking, isAway = false, which }: { isTalking: boolean; i
   }
   const stop = new AbortController()
   const seen: number[] = []
-  const source = { sessionId: 's', client: client as unknown as Client, store: store as Store, closed: new AbortController().signal }
+  const source = {
+    sessionId: 's',
+    client: client as unknown as Client,
+    store: store as Store,
+    closed: new AbortController().signal,
+    seen: { seq: 0 },
+  }
   const ended = (async () => {
     for await (const batch of followBatches(source, 0, stop.signal, which)) seen.push(...batch.map(({ seq }) => seq))
   })()

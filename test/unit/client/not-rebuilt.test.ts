@@ -16,6 +16,7 @@ const RESTORED = [
   'tool_calls',
   'errors',
   'token_usage',
+  'spend',
   'usage_by_day',
   'usage_by_session',
   'checkpoints',

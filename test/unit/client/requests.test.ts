@@ -59,6 +59,9 @@ interface Method {
 const SAID = { by: 5, reason: ['x'] }
 const TARGET = { checkpoint: '3', message: 7, run: '1' }
 const METHODS: Record<string, Method> = {
+  toolCalls: { call: (given) => session.toolCalls(given), wrong: { status: 'over', tool: 5, run: 'one' } },
+  pending: { call: (given) => session.pending(given), wrong: { tree: 'all' } },
+  usage: { call: (given) => session.usage(given), wrong: { tree: 1, by: 'turn' } },
   send: { call: (given) => session.send('hi', given), wrong: { by: 7, isNew: 'yes', interrupt: 1, deadline: 'soon', traceparent: 'x' } },
   events: { call: (given) => session.events(given), wrong: { after: '5', follow: 'yes', signal: 1 } },
   watch: { call: (given) => session.watch(given), wrong: { after: -1, signal: {} } },
@@ -80,7 +83,8 @@ const METHODS: Record<string, Method> = {
     valid: { maxUsd: 5 },
     wrong: { ...SAID, maxUsd: '5', maxTotalTokens: null, scope: 'agent' },
   },
-  close: { call: (given) => session.close(given), wrong: { by: 5 } },
+  close: { call: (given) => session.close(given), wrong: { by: 5, unschedule: 'yes' } },
+  unschedule: { call: (given) => session.unschedule('m1', given), wrong: SAID },
   checkpoint: { call: (given) => session.checkpoint('before the deploy', given), wrong: { by: 5 } },
   rollback: { call: (given) => session.rollback(given), valid: { checkpoint: 1 }, wrong: { ...SAID, ...TARGET, keys: 'forgoten' } },
   fork: { call: (given) => session.fork(given), wrong: { ...TARGET, by: 5, keys: 'kept', interrupt: 'no' } },
@@ -104,12 +108,12 @@ const WITHOUT_OPTIONS = [
   'status',
   'messages',
   'plans',
+  'scheduled',
   'memoryVersions',
   'resume',
   'checkpoints',
   'latestCheckpoint',
   'compactions',
-  'toolCalls',
   'errors',
   'archivedMessages',
 ] as const

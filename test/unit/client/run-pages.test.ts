@@ -29,7 +29,7 @@ async function settledIn(events: readonly SessionEvent[], messageId: string, pag
     workflow: { getHandle: () => ({ query: gone, describe: gone }) },
   }
   const closed = new AbortController().signal
-  const source = { sessionId: 's', client: client as unknown as Client, store: store as Store, closed }
+  const source = { sessionId: 's', client: client as unknown as Client, store: store as Store, closed, seen: { seq: 0 } }
   return runHandle(source, messageId).settled({ timeout: 5_000 })
 }
 

@@ -1,6 +1,7 @@
 // Watching: what belongs to one moment is seen together.
 import { expect, it } from 'vitest'
 import { watchBatches } from '../../../src/client/session/follow.ts'
+import { watchTree } from '../../../src/client/session/tree-watch.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import type { Store } from '../../../src/store/store.ts'
 
@@ -22,7 +23,7 @@ it('a watcher never sees an event together with an older status, even if the eve
   const stop = new AbortController()
   const seen: string[] = []
   for await (const batch of watchBatches(
-    { sessionId: 's', client: undefined as never, store, closed: new AbortController().signal },
+    { sessionId: 's', client: undefined as never, store, closed: new AbortController().signal, seen: { seq: 0 } },
     0,
     stop.signal,
   )) {
@@ -50,8 +51,43 @@ it('a watcher does not read again and again while a model streams more than it m
     hasHeardWithin: () => true,
   } as unknown as Store
   const stop = new AbortController()
-  const source = { sessionId: 's', client: undefined as never, store, closed: new AbortController().signal }
+  const source = { sessionId: 's', client: undefined as never, store, closed: new AbortController().signal, seen: { seq: 0 } }
   setTimeout(() => stop.abort(), 300)
   for await (const _ of watchBatches(source, 0, stop.signal));
   expect(looks).toBeLessThan(10)
+})
+
+it('a watcher of a tree that reads slowly costs a few batches, however many children have something to show', async () => {
+  const child = (n: number): string => `s/${String(n).padStart(12, '0')}`
+  const CHILDREN = 100
+  const event = (seq: number, type: string, more: object = {}): SessionEvent =>
+    ({ v: 1, seq, at: 0, type, ...more }) as unknown as SessionEvent
+  const asked = Array.from({ length: CHILDREN }, (_, n) =>
+    event(n + 1, 'answer_requested', { callId: `t_1_1_${n}`, child: { session: child(n) } }),
+  )
+  let read = 0
+  const store = {
+    lastCallEnd: async () => 0,
+    live: async (id: string) => ({ head: id === 's' ? CHILDREN : 1, status: 'running', parts: [], more: false }),
+    async events(id: string, { after = 0 }) {
+      if (id === 's') return asked.filter(({ seq }) => seq > after)
+      if (after === 0) read += 1
+      return after === 0 ? [event(1, 'caller_told')] : []
+    },
+    watch: () => () => undefined,
+    hasHeardWithin: () => true,
+  } as unknown as Store
+  const stop = new AbortController()
+  const source = { sessionId: 's', client: undefined as never, store, closed: new AbortController().signal, seen: { seq: 0 } }
+  const readState = () => Promise.reject(new Error('not needed'))
+  const told = new Set<string>()
+  for await (const items of watchTree({ source, start: 0, signal: stop.signal, readState })) {
+    if (told.size === 0) {
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      expect(read).toBeLessThan(10)
+    }
+    for (const item of items) if (item.type === 'event' && item.event.type === 'caller_told') told.add(item.sessionId)
+    if (told.size === CHILDREN) stop.abort()
+  }
+  expect(read).toBe(CHILDREN)
 })

@@ -39,6 +39,9 @@ function budget(lines: BudgetLine[], more: Partial<CallBudget> = {}): CallBudget
   const streamed: number[] = []
   const link = {
     reserve: async (one: Reservation) => void reserved.push(one),
+    noteReservation: (one: Reservation) => void reserved.push(one),
+    takeShare: async () => expect.fail('no budget is shared'),
+    settleShare: () => expect.fail('no budget is shared'),
     reportTokens: (tokens: number) => void streamed.push(tokens),
   }
   return { lines, usdLimit: 'limits', link, reserved, streamed, ...more }
@@ -121,7 +124,7 @@ describe('a reservation', () => {
   })
 
   it('a reservation is not made for an agent without a budget', () => {
-    expect(callBudget({ limits: { maxTurns: 1 }, sessionLimits: {} } as never, {} as never, [], {} as never)).toBeUndefined()
+    expect(callBudget({ limits: { maxTurns: 1 }, sessionLimits: {} } as never, { state: {} } as never, [], {} as never)).toBeUndefined()
   })
 })
 

@@ -2,7 +2,7 @@
 // is rejected.
 import { describe, expect, it, vi } from 'vitest'
 import { blobStore } from '../../../src/activities/blobs.ts'
-import { sha256Hex } from '../../../src/agent/canonical.ts'
+import { sha256Hex } from '../../../src/agent/sha256.ts'
 import { ArchiveUnavailable } from '../../../src/calls/errors.ts'
 import { type LargeValues, largeValues } from '../../../src/jobs/large-values.ts'
 import { type Blob, blobOfJson } from '../../../src/session/blobs.ts'
@@ -54,6 +54,7 @@ function memory(): Blobs & { away: boolean | 'silent'; gets: number; puts: numbe
         blobs.pieces.push(piece.length)
         return piece
       }),
+    size: () => Promise.reject(new Error('not here')),
     copy: () => Promise.reject(new Error('not here')),
   }
   return blobs

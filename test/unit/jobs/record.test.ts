@@ -1,7 +1,7 @@
 // What is recorded of a tool's result. Whatever the result looks like, the effect has happened.
 import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { sha256Hex } from '../../../src/agent/canonical.ts'
+import { sha256Hex } from '../../../src/agent/sha256.ts'
 import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { ToolContext, ToolOptions } from '../../../src/agent/tool.ts'
 import type { LargeValues, Patience } from '../../../src/jobs/large-values.ts'

@@ -207,7 +207,7 @@ describe('whether a call needs approval', () => {
     const thrown = await asking(() => {
       throw new Error('no rules')
     })
-    expect(thrown.approval).toEqual({ ...terms, reason: "The tool's approval function failed: no rules" })
+    expect(thrown.approval).toEqual({ ...terms, reason: "The tool's approval function failed: no rules", failed: true })
     // The log has the stack.
     expect(warn).toHaveBeenCalledWith(
       { call: 't_1_2_0', tool: 'pay', err: expect.objectContaining({ message: 'no rules' }) },

@@ -1,6 +1,8 @@
 // What the web handler asks of the client and writes to the log, with a client that answers nothing.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
 import { Pawl } from '../../../src/client/pawl.ts'
+import { noteSource } from '../../../src/client/session/stored-past.ts'
 import { InvalidOptionError } from '../../../src/options/errors.ts'
 import { createHandler, type HandlerOptions } from '../../../src/service/handler.ts'
 import { until } from '../../support/until.ts'
@@ -72,6 +74,18 @@ it('a stream of the feed opens although no event matches its filter, and what lo
   await until('nothing reads the feed', () => signals.every(({ aborted }) => aborted))
 })
 
+it('a request for the headers of a stream opens none, so it leaves the caller’s place free', async () => {
+  async function* events(): AsyncGenerator<never> {
+    yield* []
+  }
+  const handler = handlerOf({ events }, { maxWatchesPerCaller: 1 })
+  const watch = (method: string): Promise<Response> => handler(new Request('http://localhost/v1/events/watch', { method }))
+  for (const _ of [1, 2]) expect((await watch('HEAD')).status).toBe(200)
+  const stream = await watch('GET')
+  expect(stream.status).toBe(200)
+  await stream.body?.cancel()
+})
+
 it('a stream of the feed with an invalid cursor is refused', async () => {
   // oxlint-disable-next-line require-yield -- it fails before it has anything to yield
   async function* events(): AsyncGenerator<never> {
@@ -98,4 +112,28 @@ it('a client that disconnects while it waits for a run is not a server failure: 
   client.abort()
   await answered
   expect(lines).toEqual([])
+})
+
+it('a request for a large value counts with the size of that value', async () => {
+  const sizes: Record<string, number> = { a: 1_000_000, b: 5_000_000 }
+  const session = (id: string) => {
+    const handle = { id, blob: async (sha256: string) => JSON.stringify('x'.repeat(sizes[sha256.charAt(0)] ?? 0)) }
+    noteSource(handle, { store: { blobs: { size: async (_: string, sha256: string) => sizes[sha256.charAt(0)] } } } as never)
+    return handle
+  }
+  // A quarter of it is one caller's.
+  const handler = handlerOf({ session }, { requestMemory: 100_000_000 })
+  const read = (digit: string): Promise<Response> => handler(new Request(`http://localhost/v1/sessions/s/blobs/${digit.repeat(64)}`))
+  const small = await Promise.all([read('a'), read('a')])
+  expect(small.map(({ status }) => status)).toEqual([200, 200])
+  for (const { body } of small) await body?.cancel()
+
+  const first = await read('b')
+  let isAnswered = false
+  const second = read('b').finally(() => (isAnswered = true))
+  await sleep(200)
+  expect(isAnswered).toBe(false)
+  await first.body?.cancel()
+  expect((await second).status).toBe(200)
+  await (await second).body?.cancel()
 })

@@ -11,6 +11,7 @@ const KEY: ApiKey = {
   id: '0123456789ab',
   name: 'web',
   scopes: ['read', 'send'],
+  roles: ['finance'],
   tenant: 'acme',
   context: { tenantId: 'acme' },
   createdAt: new Date(0),
@@ -32,7 +33,7 @@ function keys({ isSuspect = false } = {}) {
     if (store.away) throw new StoreError('store_unavailable', 'It is away.')
     return new Map(store.valid && texts.includes(GOOD) ? [[GOOD, KEY]] : [])
   }
-  const authorize = keyAuthorize({ apiKeys: { findAll } as ApiKeys }, async () => isSuspect)
+  const authorize = keyAuthorize({ apiKeys: { findAll } as ApiKeys }, { isSuspect: async () => isSuspect })
   const as = (headers: Record<string, string>) => Promise.resolve(authorize(new Request('http://host/', { headers })))
   return { store, as, bearer: (key: string) => as({ authorization: `Bearer ${key}` }) }
 }
@@ -42,7 +43,7 @@ afterEach(() => void vi.useRealTimers())
 
 describe('the caller of a request', () => {
   it('the caller of a request is the owner of its key, in either header', async () => {
-    const access = { identity: 'key:web', scopes: ['read', 'send'], tenant: 'acme', context: { tenantId: 'acme' } }
+    const access = { identity: 'key:web', scopes: ['read', 'send'], roles: ['finance'], tenant: 'acme', context: { tenantId: 'acme' } }
     const { as, bearer } = keys()
     expect(await bearer(GOOD)).toEqual(access)
     expect(await as({ 'x-api-key': GOOD })).toEqual(access)

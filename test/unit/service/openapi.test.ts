@@ -1,12 +1,7 @@
 // The OpenAPI document: what operations answer is typed, by named schemas that are made from pawl's own types.
 import { describe, expect, it } from 'vitest'
+import { ROUTES as routes } from '../../../src/service/handler.ts'
 import { documentOf } from '../../../src/service/openapi.ts'
-import { CHANGE_ROUTES } from '../../../src/service/routes/changes.ts'
-import { LIST_ROUTES } from '../../../src/service/routes/lists.ts'
-import { SESSION_ROUTES } from '../../../src/service/routes/sessions.ts'
-import { UI_ROUTES } from '../../../src/service/routes/ui.ts'
-import { WATCH_ROUTES } from '../../../src/service/routes/watch.ts'
-import { WEBHOOK_ROUTES } from '../../../src/service/routes/webhooks.ts'
 
 interface Schema {
   $ref?: string
@@ -21,7 +16,6 @@ interface Schema {
   discriminator?: { propertyName: string; mapping: Record<string, string> }
 }
 
-const routes = [...SESSION_ROUTES, ...WATCH_ROUTES, ...CHANGE_ROUTES, ...LIST_ROUTES, ...WEBHOOK_ROUTES, ...UI_ROUTES]
 const document = documentOf({ routes, basePath: '' }) as unknown as { components: { schemas: Record<string, Schema> } } & Record<
   string,
   unknown

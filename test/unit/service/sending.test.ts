@@ -36,6 +36,13 @@ describe('a large response', () => {
   })
 })
 
+it('a large response whose client has disconnected before it was ready does not count', async () => {
+  const { seen, client, options } = sending()
+  client.abort()
+  await sentInPieces(large(), options)
+  expect(seen.ended).toBe(1)
+})
+
 describe('other responses', () => {
   it.each([
     ['small', new Response('{"a":1}', { status: 202, headers: { location: '/x' } })],

@@ -246,6 +246,15 @@ describe('streams of a handler', () => {
     expect(() => streams.open(silence().source)).toThrow(expect.objectContaining({ code: 'too_many_watches', status: 429 }))
   })
 
+  it('streams of a handler whose client has disconnected before they open leave room for others', async () => {
+    const streams = streamsWith({ ...settings, max: 1 })
+    const gone = numbers({ signal: AbortSignal.abort() })
+    const response = streams.open(gone.source)
+    streams.open(silence().source)
+    expect(await response.text()).not.toContain('"n"')
+    expect(gone.seen.made).toBe(0)
+  })
+
   it('streams of a handler are limited in number for each caller, so that no caller uses all of them', async () => {
     const streams = streamsWith({ ...settings, maxPerCaller: 2 })
     const first = streams.open(silence().source)

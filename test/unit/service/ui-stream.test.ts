@@ -1,8 +1,7 @@
 // What a stream for a chat page leaves behind when it ends.
 import { expect, it } from 'vitest'
-import type { SessionHandle } from '../../../src/client/types.ts'
+import type { SessionHandle, TreeItem } from '../../../src/client/types.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
-import type { WatchItem } from '../../../src/session/watching/watching.ts'
 import { uiEvents } from '../../../src/service/ui-stream.ts'
 import { emptyOutline } from '../../../src/ui/outline.ts'
 import { sessionStarted } from '../../support/session-started.ts'
@@ -22,20 +21,23 @@ const EVENTS = [
 
 it('a stream that has shown its answer ends its watch, although the watch has more to say', async () => {
   let watches = 0
-  async function* watch(): AsyncGenerator<WatchItem> {
+  async function* watch(): AsyncGenerator<TreeItem> {
     watches += 1
     try {
-      for (const event of EVENTS) yield { type: 'event', event }
-      yield { type: 'status', status: 'idle' }
+      for (const event of EVENTS) yield { type: 'event', event, sessionId: 's' }
+      yield { type: 'status', status: 'idle', sessionId: 's' }
       await new Promise(() => {})
     } finally {
       watches -= 1
     }
   }
   const session = { id: 's', watch } as unknown as SessionHandle
+  const open = (): SessionHandle => session
   const past = { outline: emptyOutline(), stored: undefined }
   const texts: string[] = []
-  for await (const text of uiEvents({ session, past, from: { message: 'm1', since: 0 }, show: 'steps' })(new AbortController().signal))
+  for await (const text of uiEvents({ session, open, past, from: { message: 'm1', since: 0 }, show: 'steps' })(
+    new AbortController().signal,
+  ))
     texts.push(text)
   expect(texts.join('')).toContain('"delta":"hi"')
   expect(texts.at(-1)).toBe('data: [DONE]\n\n')

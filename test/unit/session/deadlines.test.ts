@@ -102,6 +102,26 @@ describe('the deadline of a message', () => {
     expect(next(stateOf(...after, turn(62, 2, 'n')), 62)).toMatchObject(FAILS)
   })
 
+  it('a message whose deadline has passed does not wake a model that sleeps, and keeps no later message from it', () => {
+    const terms = { effect: 'read', inputDigest: 'd', schemaDigest: 's', timeoutMs: 1, retry: { maxRetries: 0, baseDelayMs: 1 } } as const
+    const sleeps = { index: 0, tool: 'sleep', ...terms, verify: false, client: { timeoutMs: 9_000, sleeps: true as const } }
+    const content = [{ type: 'tool_use' as const, id: 'x', name: 'sleep', input: {} }]
+    const answer = { model: 'm', content, stopReason: 'tool_use' as const, usage: NO_USAGE, calls: [sleeps], attempt: 1 }
+    const asleep: At[] = [
+      [0, said(0, 'm')[1]],
+      run(1, 1, 'm'),
+      turn(2, 1, 'm'),
+      said(3, 'late', 50),
+      [100, { type: 'model_completed', run: 1, turn: 1, ...answer } as EventBody],
+      [101, { type: 'sleep_started', run: 1, turn: 1, callId: 't_1_1_0', tool: 'sleep', expiresAt: 9_000 }],
+    ]
+    expect(next(stateOf(...asleep), 101)).toEqual({ do: 'wait' })
+    const state = stateOf(...asleep, said(102, 'later', 500))
+    expect(next(state, 103)).toMatchObject({ do: 'expire', call: { callId: 't_1_1_0' } })
+    const woken: EventBody = { type: 'tool_completed', run: 1, turn: 1, callId: 't_1_1_0', tool: 'sleep', attempt: 0, value: {} }
+    expect(next(stateOf(...asleep, said(102, 'later', 500), [103, woken]), 104)).toMatchObject({ do: 'start_turn', takes: ['later'] })
+  })
+
   it('a message’s deadline keeps counting during a pause, unlike the agent’s', () => {
     const paused: At[] = [said(0, 'm', 150), run(1, 1, 'm'), turn(2, 1, 'm'), declared(3, { run: 300 }), [100, { type: 'session_paused' }]]
     expect(next(stateOf(...paused), 999)).toEqual({ do: 'wait' })

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import { admit, decide, dueAt, MAX_PARALLEL_READS } from '../../../src/session/decide.ts'
+import { childIdOf } from '../../../src/session/agents/agent-calls.ts'
 import { shortHash } from '../../../src/session/digest.ts'
 import type { Effect, Resolution } from '../../../src/session/call-facts.ts'
 import type { EventOf } from '../../../src/session/events.ts'
@@ -148,6 +149,15 @@ describe('a call', () => {
     const done = state({ keys: { [shortHash('k')]: 't_1_1_0' } })
     expect(admit(done, call(0, 'idempotent', 'issued', { key: 'k' }))).toEqual({ as: 'replay', of: 't_1_1_0' })
     expect(admit(done, call(0, 'idempotent', 'issued', { key: 'other' }))).toEqual({ as: 'execute' })
+  })
+
+  it('a call of an agent in the background is replayed only while the agent is at work', () => {
+    const done = state({ keys: { [shortHash('k')]: 't_1_1_0' } })
+    const again = call(0, 'idempotent', 'issued', { key: 'k', client: { agent: { name: 'helper', background: true } } })
+    const working = { callId: 't_1_1_0', key: 'k', run: 1, turn: 1, intent: 1, tool: 'helper', seq: 9, agent: 'helper' }
+    const atWork = { ...done, background: { [childIdOf(done.sessionId, 'k')]: working } }
+    expect(admit(atWork, again)).toEqual({ as: 'replay', of: 't_1_1_0' })
+    expect(admit(done, again)).toEqual({ as: 'execute' })
   })
 
   it('a call with the key, or with the tool and input, of an unknown call has that call verified first', () => {

@@ -18,6 +18,7 @@ describe('a call that waits', () => {
     expect(told({ type: 'answer_requested', ...call })?.facts).toEqual({ kind: 'answer', ...call })
     const asks = { question: { message: 'a secret' } } as never
     expect(told({ type: 'answer_requested', ...call, asks })?.facts).toEqual({ kind: 'question', ...call })
+    expect(told({ type: 'answer_requested', ...call, child: { session: 's/1', agent: 'helper' } })).toBeUndefined()
   })
 
   it('a call with an unknown outcome is notified only if a person must say what happened', () => {

@@ -9,11 +9,15 @@ import type { RecoveryStrategy } from '../../../src/session/agent-facts.ts'
 import { requestIdOf } from '../../../src/session/ids.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { type NextStep, previewRecoveries } from '../../../src/session/recovery/preview.ts'
+import { hasEnded } from '../../../src/session/past/call-status.ts'
+import { addToVisible, nothingVisible } from '../../../src/session/past/visible.ts'
 import { problemWithChoice } from '../../../src/session/recovery/selective.ts'
 import type { SessionState } from '../../../src/session/state.ts'
 import { addToTranscript } from '../../../src/session/transcript/adding.ts'
 import { emptyTranscript } from '../../../src/session/transcript/transcript.ts'
+import { ofType } from '../../support/events.ts'
 import { sessionStarted } from '../../support/session-started.ts'
+import { metInSessions } from './sound-session.ts'
 
 const OPENED: EventBody[] = [
   sessionStarted(),
@@ -256,5 +260,51 @@ describe('the suggested strategy', () => {
   it('the suggested strategy is the one recorded with the error: the code does not say whether it was transient', () => {
     expect(suggestedAfter('continue_run')).toBe('continue_run')
     expect(suggestedAfter('manual')).toBe('restart_run')
+  })
+})
+
+describe('previews of random sessions', () => {
+  /** The calls of the run that have a result in its transcript, as the rows have them. */
+  function endedNow(events: readonly SessionEvent[], run: number): Parameters<typeof previewRecoveries>[2] {
+    const past = nothingVisible()
+    for (const event of events) addToVisible(past, event)
+    const counting = past.entries.flatMap(({ event, out }) => (out ? [] : [event]))
+    const open = new Set((fold(undefined, events)?.current?.calls ?? []).filter((call) => !hasEnded(call)).map(({ callId }) => callId))
+    const effects = new Map(counting.flatMap((event) => (event.type === 'tool_issued' ? [[event.callId, event.effect]] : [])))
+    const ended = new Map<string, { callId: string; turn: number; isEffect: boolean }>()
+    for (const event of counting) {
+      if (event.type !== 'tool_completed' && event.type !== 'tool_failed' && event.type !== 'tool_unknown') continue
+      const { callId, turn } = event
+      const isEffect = event.type === 'tool_completed' && event.replayOf === undefined && effects.get(callId) !== 'read'
+      if (event.run === run && !open.has(callId)) ended.set(callId, { callId, turn, isEffect })
+    }
+    return [...ended.values()]
+  }
+
+  const ofRun = (callIds: readonly string[], run: number): string[] => callIds.filter((id) => id.startsWith(`t_${run}_`))
+
+  it('a preview says of each recovery that a random session carried out which results the model saw afterwards, and what came next', () => {
+    const met = metInSessions(({ events }) => {
+      let compared = 0
+      for (const { seq, strategy, run = 0 } of ofType(events, 'recovery_started')) {
+        const before = events.slice(0, seq - 1)
+        const after = events.slice(0, seq + 1)
+        const state = stateOf(before)
+        const current = state.current
+        if (strategy === 'automatic' || strategy === 'selective' || !current || after.at(-1)?.type !== 'recovery_ended') continue
+        const preview = previewRecoveries(state, current, endedNow(before, run)).find((one) => one.strategy === strategy) ?? expect.fail()
+        expect(preview.refused).toBeUndefined()
+        const shown = new Set(ofRun(shownIn(after), run))
+        for (const callId of preview.keeps.map(requestIdOf)) expect(shown).toContain(callId)
+        for (const callId of [...preview.replays, ...preview.leaves].map(requestIdOf)) expect(shown).not.toContain(callId)
+        // Besides those that stay, only calls that are never run have a result: one that says so.
+        const rest = [...shown].filter((callId) => !preview.keeps.map(requestIdOf).includes(callId))
+        expect(preview.drops.map(requestIdOf)).toEqual(expect.arrayContaining(rest))
+        if (!stateOf(after).paused) expect(firstStep(stateOf(after))?.step).toBe(preview.next?.step)
+        compared += 1
+      }
+      return compared
+    })
+    expect(met).toBeGreaterThan(20)
   })
 })

@@ -1,12 +1,15 @@
 // Calls that a model repeats without progress: which rows count, and what the model and a limit see of them.
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/session/content.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import type { Json } from '../../../src/session/json.ts'
 import { addToTranscript } from '../../../src/session/transcript/adding.ts'
-import { messagesFor } from '../../../src/session/transcript/model-messages.ts'
+import { pieceEnd } from '../../../src/session/transcript/compaction.ts'
+import { messagesBetween, messagesFor } from '../../../src/session/transcript/model-messages.ts'
 import { newestRepeats } from '../../../src/session/transcript/repeats.ts'
 import { emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
+import { seed, size } from '../../support/sizes.ts'
 
 /** One call and its outcome. */
 interface Call {
@@ -110,6 +113,53 @@ describe('repeated calls', () => {
     const before = messagesFor(session(times(22)))
     const after = messagesFor(session([...times(22), { value: 'news' }, ...times(3)]))
     expect(after.slice(0, before.length)).toEqual(before)
+  })
+
+  it('repeated calls have the same notes in any part of the conversation', () => {
+    // Long rows, short ones, and a user's message now and then.
+    const step = fc.oneof(
+      { weight: 6, arbitrary: fc.integer({ min: 1, max: 90 }).map((count) => times(count)) },
+      { weight: 3, arbitrary: fc.constantFrom('news', 'more news').map((value) => [{ value }]) },
+      { weight: 1, arbitrary: fc.constant('say' as const) },
+    )
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 6 }), fc.nat(), fc.nat(), (steps, from, to) => {
+        const said = (id: string): EventBody[] => [
+          { type: 'message_received', messageId: id, content: 'go on' },
+          { type: 'turn_started', run: 1, turn: 999, takes: [id] },
+        ]
+        const transcript = session(steps.flatMap((one, index): (Call | EventBody)[] => (one === 'say' ? said(`more-${index}`) : one)))
+        const all = messagesFor(transcript)
+        const [first = 0, last] = [from % all.length, to % all.length].toSorted((a, b) => a - b)
+        expect(messagesBetween(transcript, first, last)).toEqual(all.slice(first, last))
+        const values = steps.flatMap((one) => (one === 'say' ? [one] : one.map(({ value = 'nothing new' }: Call) => value)))
+        const others = values.findLastIndex((value) => value !== values.at(-1))
+        expect(newestRepeats(transcript)?.count).toBe(
+          values.length === 0 || values.at(-1) === 'say' ? undefined : values.length - 1 - others,
+        )
+      }),
+      { numRuns: size(100, 1_000), seed },
+    )
+  })
+
+  it('a request of a long conversation is built from its newest messages, and so is the next piece of a compaction', () => {
+    const TURNS = 2_000
+    const transcript = session(Array.from({ length: TURNS }, (_, turn) => ({ input: { turn }, value: `result ${turn}` })))
+    let read = 0
+    const { messages } = transcript
+    transcript.messages = new Proxy(messages, {
+      get(target, name): unknown {
+        if (typeof name === 'string' && /^\d+$/.test(name)) read++
+        return Reflect.get(target, name)
+      },
+    })
+    const from = messages.length - 21
+    expect(messagesBetween(transcript, from)).toHaveLength(21)
+    expect(newestRepeats(transcript)?.count).toBe(1)
+    expect(read).toBeLessThan(200)
+    read = 0
+    expect(pieceEnd(transcript, messages.length, 1e9)).toBe(messages.length)
+    expect(read).toBeLessThan(40 * TURNS)
   })
 
   it('repeated calls whose results are blocks get the note as the last block', () => {

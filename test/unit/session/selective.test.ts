@@ -5,6 +5,7 @@ import { defined } from '../../../src/session/defined.ts'
 import type { Effect, Resolution } from '../../../src/session/call-facts.ts'
 import type { EventBody, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
+import { previewChoice } from '../../../src/session/recovery/choice-preview.ts'
 import { eventsOfChoice, inPlaceOf } from '../../../src/session/recovery/redo.ts'
 import { type CallChoice, choiceIn, problemWithChoice } from '../../../src/session/recovery/selective.ts'
 import type { CallState, SessionState } from '../../../src/session/state.ts'
@@ -186,6 +187,60 @@ describe('a reopened turn', () => {
     const notes = messagesFor(transcriptOf([...twice, third])).filter(({ content }) => String(content).startsWith('[Note'))
     expect(notes).toHaveLength(1)
     expect(notes[0]?.content).toMatch(/- pay \(t_1_1_0\): paid\n- pay \(t_1_1_0#2\): paid again/)
+  })
+})
+
+describe('the preview of a choice', () => {
+  const preview = (bodies: readonly EventBody[], named: Partial<CallChoice>, by?: string) =>
+    previewChoice(numbered(bodies), choice(named), by)
+
+  it('the preview of a choice says which calls are kept, skipped, executed and made again, and under which ids', () => {
+    expect(preview(AFTERWARDS, { keep: [idOf(1)], skip: [idOf(2)], redo: [idOf(0), idOf(3)], force: true }, 'ann')).toEqual({
+      keeps: [idOf(1)],
+      skips: [idOf(2)],
+      executes: [],
+      repeats: [
+        { callId: idOf(0), as: `${idOf(0)}#2`, isEffect: true },
+        { callId: idOf(3), as: `${idOf(3)}#2`, isEffect: false },
+      ],
+      next: { step: 'calls', run: 1, turn: 1 },
+    })
+    expect(preview(DURING_CALLS, { skip: [idOf(1)] })).toEqual({
+      keeps: [idOf(0)],
+      skips: [idOf(1)],
+      executes: [idOf(2), idOf(3)],
+      repeats: [],
+      next: { step: 'calls', run: 1, turn: 1 },
+    })
+    expect(preview(AFTERWARDS, { keep: [0, 1, 2, 3].map(idOf) })).toMatchObject({ executes: [], next: { step: 'model_call', turn: 3 } })
+  })
+
+  it('the preview of a choice says that calls run while a person is asked about others, or a standing approval or an agent answers them', () => {
+    const withLast = (more: Partial<Resolution>) =>
+      DURING_CALLS.map((body) =>
+        body.type === 'model_completed' ? { ...body, calls: body.calls.map((one) => (one.index === 3 ? { ...one, ...more } : one)) } : body,
+      )
+    const approval = { expiresMs: 1_000, onExpiry: 'deny' } as const
+    const next = (more: Partial<Resolution>, named: Partial<CallChoice>) => {
+      const found = preview(withLast(more), named)
+      return 'refused' in found ? expect.fail(found.refused.reason) : found.next
+    }
+    const calls = { step: 'calls', run: 1, turn: 1 }
+    expect(next({ approval }, { skip: [idOf(1)] })).toEqual(calls)
+    const others = { skip: [idOf(1), idOf(2)] }
+    expect(next({ approval }, others)).toBeUndefined()
+    expect(next({ client: {} }, others)).toBeUndefined()
+    expect(next({ client: { agent: { name: 'helper' } } }, others)).toEqual(calls)
+    expect(next({ approval, approvedBy: { rule: 'r', for: 'context' } }, others)).toEqual(calls)
+  })
+
+  it('the preview of a choice refuses what the session would refuse, for the same reason', () => {
+    for (const named of [{}, { redo: [idOf(2)] }, { redo: [idOf(0)], skip: [idOf(3)] }]) {
+      const state = stateOf(AFTERWARDS)
+      const refused = problemWithChoice(state, state.current ?? expect.fail(), choice(named), 'ann')
+      expect(preview(AFTERWARDS, named, 'ann')).toEqual({ refused })
+    }
+    expect(preview(ENDED, { keep: [idOf(0)] })).toMatchObject({ refused: { code: 'not_in_error' } })
   })
 })
 

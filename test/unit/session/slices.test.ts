@@ -30,15 +30,17 @@ const journal = defineSlice({
     tool_completed: (all, { value, replayOf }) => (replayOf === undefined ? [...all, `did ${JSON.stringify(value)}`] : all),
   },
 })
-/** What the agent's tools have done. pawl's own tools are left out, because they may return the same result twice. */
+/** What the agent's tools have done. pawl's own tools and sleeps are left out, because they may return the same result twice. */
 const effects = defineSlice({
   name: 'effects',
   version: 1,
   schema: z.array(z.string()),
   initial: [],
   on: {
-    tool_completed: (all, { tool, value, replayOf }) =>
-      replayOf !== undefined || /^(submit_output|memory_|plan_)/.test(tool) ? all : [...all, `${tool} ${JSON.stringify(value)}`],
+    tool_completed(all, { tool, value, replayOf }) {
+      const did = `${tool} ${JSON.stringify(value)}`
+      return replayOf !== undefined || /^(?:submit_output|memory_|plan_)|"wokenBy"/.test(did) ? all : [...all, did]
+    },
   },
 })
 const journalOf = (...bodies: EventBody[]): string[] => foldOf([journal], numbered(...bodies)).values.journal as string[]

@@ -14,6 +14,7 @@ import { addToTranscript } from '../../../src/session/transcript/adding.ts'
 import { emptyTranscript, type Transcript } from '../../../src/session/transcript/transcript.ts'
 import { callsOfTurn } from '../../../src/session/fold/turn-calls.ts'
 import { type Entered, eventfulSessions, FIXED_SESSIONS, metInSessions, type SoundSession, soundSessions } from './sound-session.ts'
+import { ofType } from '../../support/events.ts'
 import { size } from '../../support/sizes.ts'
 
 const RUNS = { numRuns: size(50, 150) }
@@ -118,7 +119,11 @@ describe('the random sessions that go back, are forked, and ask people and clien
     recovery_refused: true,
     answer_received: true,
     answer_requested: true,
+    sleep_started: true,
     approval_decided: true,
+    approval_refused: true,
+    approval_rule_given: true,
+    approval_rule_revoked: true,
     approval_requested: true,
     checkpoint_made: true,
     checkpoint_requested: true,
@@ -129,6 +134,8 @@ describe('the random sessions that go back, are forked, and ask people and clien
     spent: true,
     budget_warning: true,
     budget_raised: true,
+    caller_told: true,
+    allowance_raised: true,
     hook_answered: true,
     hooks_ended: true,
     plan_changed: true,
@@ -136,6 +143,8 @@ describe('the random sessions that go back, are forked, and ask people and clien
     error_entered: true,
     forked: true,
     message_received: true,
+    message_scheduled: true,
+    messages_unscheduled: true,
     message_rejected: true,
     milestone_reached: true,
     model_attempt_failed: true,
@@ -250,17 +259,28 @@ describe('the transcript', () => {
     expect([...texts, ...waitingIn(transcript)].sort()).toEqual(accepted.map((id) => `text of ${id}`).sort())
   })
 
-  always('keeps the messages in the order in which they were accepted', ({ events }) => {
-    const transcript = transcriptOf(events)
-    const texts = transcript.messages.flatMap(({ role, content }) => (role === 'user' && typeof content === 'string' ? [content] : []))
-    const places = [...texts, ...waitingIn(transcript)].map((text) => Number(/\d+$/.exec(String(text))?.[0]))
-    expect(places).toEqual(places.toSorted((a, b) => a - b))
-  })
+  always(
+    'keeps the messages in the order in which they were accepted, except that one may be overtaken after its deadline',
+    ({ events }) => {
+      const transcript = transcriptOf(events)
+      const texts = transcript.messages.flatMap(({ role, content }) => (role === 'user' && typeof content === 'string' ? [content] : []))
+      const received = ofType(events, 'message_received')
+      const takenAt = new Map(ofType(events, 'turn_started').flatMap(({ takes, at }) => takes.map((id) => [id, at] as const)))
+      const end = events.at(-1)?.at ?? 0
+      // A model that sleeps accepts what came after such a message: its own run would end at once.
+      const overdue = received.filter(({ messageId, at, deadlineMs }) => at + (deadlineMs ?? Infinity) <= (takenAt.get(messageId) ?? end))
+      const late = new Set(overdue.map(({ content }) => content))
+      const order = received.map(({ content }) => content)
+      const places = [...texts, ...waitingIn(transcript)].filter((text) => !late.has(text)).map((text) => order.lastIndexOf(text))
+      expect(places).toEqual(places.toSorted((a, b) => a - b))
+    },
+  )
 
   always('is what the client shows as messages while the store is unavailable', ({ events }) => {
     const transcript = transcriptOf(events)
     const { messages } = transcript
-    const rows = messageRowsOf(events)
+    // Scheduled messages come last.
+    const rows = messageRowsOf(events).filter(({ kind }) => kind !== 'scheduled')
     expect(rows.map(({ role, content }) => ({ role, content }))).toEqual([
       ...messages,
       ...waitingIn(transcript).map((content) => ({ role: 'user', content })),

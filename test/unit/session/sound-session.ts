@@ -18,6 +18,7 @@ import { sentFrom } from '../../../src/session/transcript/model-messages.ts'
 import { contentIn } from '../../../src/session/transcript/replaced.ts'
 import { addToTranscript } from '../../../src/session/transcript/adding.ts'
 import { emptyTranscript } from '../../../src/session/transcript/transcript.ts'
+import { deliveryOf, scheduledIn } from '../../../src/session/fold/scheduled.ts'
 import { apply, fold, initialState } from '../../../src/session/fold/fold.ts'
 import type { Json, JsonObject } from '../../../src/session/json.ts'
 import { hasEnded, isWaiting } from '../../../src/session/past/call-status.ts'
@@ -40,7 +41,11 @@ import { answerBuiltIn } from '../../../src/workflows/calls/built-in-call.ts'
 import type { Journal } from '../../../src/workflows/journal.ts'
 import { TOOLS } from './tools.ts'
 import { size } from '../../support/sizes.ts'
+import { callsAtWork, isAgentCall } from '../../../src/session/agents/agent-calls.ts'
+import type { CallingCall } from '../../../src/session/agents/agent-call-facts.ts'
 import { sessionStarted } from '../../support/session-started.ts'
+
+const CALLER = { sessionId: 'above', key: 'k', epoch: 'e', depth: 1, taskQueue: 'q' }
 
 /** A call whose body was entered. A crash must never make it happen twice. */
 export interface Entered {
@@ -132,6 +137,7 @@ const LISTS: Record<CallState['status'], readonly ('keep' | 'skip' | 'redo' | 'n
   issued: ['none', 'skip', 'redo'],
   awaiting_approval: ['none', 'skip', 'redo'],
   awaiting_answer: ['none', 'skip', 'redo'],
+  asleep: ['none', 'skip', 'redo'],
   awaiting_resolution: ['skip', 'redo'],
   completed: ['keep', 'redo', 'none'],
   failed: ['redo', 'skip', 'keep', 'none'],
@@ -210,7 +216,35 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
 
   /** A person reacts to the warning. */
   function raiseLimit({ scope, run, unit, limit }: EventOf<'budget_warning'>): void {
+    if (scope === 'shared') return
     append({ type: 'budget_raised', scope, ...defined({ run }), [LIMIT_NAMES[unit]]: limit * 2, by: 'ann' })
+  }
+
+  /** The caller of a child asks again only if its last question has no answer. */
+  function question(): { call?: CallingCall } {
+    const { caller } = now()
+    if (!caller || (caller.call && caller.outcome?.as !== 'failed' && caller.outcome?.as !== 'interrupted')) return {}
+    const traced = {
+      ...(last.seq % 2 === 0 && { stretch: 2 }),
+      ...(last.seq % 3 === 0 && { trace: { sessionId: 'root', run: 1 } }),
+      ...(last.seq % 5 === 0 && { background: true as const }),
+    }
+    return { call: { seq: last.seq, run: 1, turn: 1, callId: 't_1_1_0', tool: 'set', budget: { maxUsd: 1 }, ...traced } }
+  }
+
+  /** What children and callers report of one another. */
+  function tellOthers(): void {
+    const { caller, spend } = now()
+    if (caller?.due && last.seq % 2 === 0) {
+      const { as = 'answered', run } = caller.outcome ?? {}
+      append({ type: 'caller_told', as, ...defined({ run }), tokens: spend?.tokens ?? 0, usd: spend?.usd ?? 0 })
+    }
+    if (caller?.call && !caller.outcome && last.seq % 5 === 0) append({ type: 'allowance_raised', budget: { maxUsd: last.seq } })
+    const open = callsAtWork(now())[0]
+    if (open && last.seq % 3 === 0) {
+      const { run, turn, callId, tool } = open
+      append({ type: 'allowance_raised', run, turn, callId, tool, budget: { maxUsd: last.seq } })
+    }
   }
 
   function checkpoint({ reasons, by }: CheckpointDue): void {
@@ -245,7 +279,15 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
       ...(chance(3) && { metadata: { nth: accepted.length } }),
       ...(accepted.length % 3 === 1 && { by: `person-${accepted.length}` }),
       ...(isEventful && chance(8) && { deadlineMs: 1 + pick(60) }),
+      ...question(),
+      ...backgroundAnswer(),
     })
+  }
+
+  /** The answer of an agent that works in the background. */
+  function backgroundAnswer(): Pick<EventOf<'message_received'>, 'answers'> {
+    const [at] = Object.entries(now().background ?? {})
+    return at && accepted.length % 2 === 0 ? { answers: { session: at[0], callId: at[1].callId } } : {}
   }
 
   /** What may come from outside at any moment. */
@@ -262,12 +304,40 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
         interrupted = now().current !== null && isRunInProgress(now())
         return
       case 5:
+        if (isEventful && now().rules && chance(2))
+          return append({ type: 'approval_rule_revoked', rule: now().rules?.[0]?.rule ?? '', by: 'bob' })
         if (isEventful && !now().paused)
           append({ type: 'session_paused', by: 'ann', ...(chance(2) && { reason: 'too fast', raise: [{ scope: 'run', maxUsd: 2 }] }) })
+        return
+      case 6:
+        if (isEventful) schedule()
+        return
+      case 7:
+        if (isEventful) deliver()
         return
       default:
         return
     }
+  }
+
+  /** A message that is delivered later: also after rollbacks, and never if a fork or a person takes it back. */
+  function schedule(): void {
+    const messageId = `later-${events.length}`
+    append({
+      type: 'message_scheduled',
+      messageId,
+      content: `text of ${messageId}`,
+      dueAt: clock + pick(60),
+      ...(chance(3) && { metadata: { later: true } }),
+      ...(chance(3) && { by: 'ann' }),
+    })
+  }
+
+  function deliver(): void {
+    const [earliest] = scheduledIn(now())
+    if (!earliest) return
+    if (chance(4)) return append({ type: 'messages_unscheduled', messageIds: [earliest.messageId], by: 'ann' })
+    append(deliveryOf(earliest))
   }
 
   function unpause(): void {
@@ -299,9 +369,9 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
         })
       }
       case 'call_model':
-        return stoppable(decision.run, () => callModel(decision.run, decision.turn))
+        return stoppable(() => callModel(decision.run, decision.turn))
       case 'run_calls':
-        return stoppable(decision.run, () => runCalls(decision.run, decision.turn, decision.calls))
+        return stoppable(() => runCalls(decision.run, decision.turn, decision.calls))
       case 'complete_run': {
         const { do: _, ...completed } = decision
         interrupted = false
@@ -321,6 +391,8 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
         return
       case 'expire':
         return expire(decision.call)
+      case 'use_rules':
+        return useRules(decision.calls)
     }
   }
 
@@ -337,6 +409,17 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     const expiresAt = clock + 1 + pick(9)
     const asks = nextQuestion(call)
     if (asks) return append({ type: 'answer_requested', ...where, asks })
+    const called = isAgentCall(call) && {
+      child: {
+        session: `s/${call.callId}`,
+        agent: 'helper',
+        budget: { maxUsd: 0.5 },
+        ...(last.seq % 4 === 0 && { background: true as const }),
+        ...defined({ stretch: now().current?.stretch }),
+      },
+    }
+    if (called) return append({ type: 'answer_requested', ...where, ...called })
+    if (call.resolution.client?.sleeps) return append({ type: 'sleep_started', ...where, expiresAt })
     if (need === 'answer') return append({ type: 'answer_requested', ...where, ...(chance(2) && { expiresAt }) })
     append({
       type: 'approval_requested',
@@ -348,8 +431,28 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     })
   }
 
+  function useRules(calls: Extract<SessionStep, { do: 'use_rules' }>['calls']): void {
+    for (const { call, by } of calls) {
+      const where = whereOf(call)
+      const { effect, inputDigest, index, key } = call.resolution
+      if (call.status === 'requested')
+        append({ type: 'tool_issued', ...where, effect, inputDigest, index, ...(key && { key }), input: call.input ?? null })
+      append({ type: 'approval_decided', ...where, digest: inputDigest, approved: true, rule: by.rule, by: 'ann' })
+    }
+  }
+
+  function giveRule(call: CallState): void {
+    const { callId, run, turn } = whereOf(call)
+    const { tool, effect, schemaDigest } = call.resolution
+    const terms = { tool, effect, schemaDigest, matching: 'tool' as const, ...(chance(2) && { uses: 1 + pick(3) }) }
+    append({ type: 'approval_rule_given', run, turn, callId, rule: `ar_${now().seq}`, ...terms, by: 'ann' })
+  }
+
   function expire(call: CallState): void {
     const where = whereOf(call)
+    if (call.status === 'asleep') {
+      return append({ type: 'tool_completed', ...where, attempt: 0, value: { wokenBy: now().inbox.length > 0 ? 'message' : 'time' } })
+    }
     if (call.status === 'awaiting_answer') {
       return append({ type: 'tool_failed', ...where, attempt: 0, code: 'answer_timeout', message: 'nobody' })
     }
@@ -365,17 +468,29 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     switch (call.status) {
       case 'awaiting_approval': {
         const digest = call.asked?.digest ?? ''
+        if (chance(8)) {
+          const approvers = { role: 'finance' }
+          return append({ type: 'approval_refused', ...where, digest, approved: true, approvers, ...by, roles: ['support'] })
+        }
         if (chance(3)) {
           append({ type: 'approval_decided', ...where, digest, approved: false, ...by, note: 'no' })
           return append({ type: 'tool_failed', ...where, attempt: 0, code: 'denied', message: 'denied' })
         }
         const input = chance(3) ? (INPUTS[pick(INPUTS.length)] ?? null) : undefined
         const changed = input !== undefined && { input, resolution: { ...call.resolution, inputDigest: inputDigestOf(where.tool, input) } }
-        return append({ type: 'approval_decided', ...where, digest, approved: true, ...by, ...changed })
+        append({ type: 'approval_decided', ...where, digest, approved: true, ...by, ...changed })
+        if (isEventful && chance(3)) giveRule(call)
+        return
       }
+      case 'asleep':
+        return receive()
       case 'awaiting_answer':
         if (call.asking?.question)
           return append({ type: 'answer_received', ...where, ...by, reply: { action: 'accept', content: { size: 'M' } } })
+        if (call.asked?.child) {
+          const total = { tokens: 3 * last.seq, usd: 0.01 }
+          append({ type: 'spent', ...where, attempt: 1, tokens: 3, usd: 0.01, child: { session: call.asked.child.session, total } })
+        }
         append({ type: 'answer_received', ...where, ...by })
         return append({ type: 'tool_completed', ...where, attempt: 0, value: { answer: call.callId } })
       default:
@@ -526,7 +641,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     append({ type: 'rolled_back', toSeq: answerSeq - 1, upToSeq: last.seq, keepsRun: true, ...before, effects: [] })
   }
 
-  /** Stops a run in which no step is in progress: what an execution that could not be replayed was doing may have happened. */
+  /** Stops a run: what an execution that could not be replayed was doing may have happened. */
   function stopRun(why: { reason?: string } = {}): void {
     for (const call of now().current?.calls.filter((one) => isExternalInProgress(one) && underWay.has(one.callId)) ?? []) {
       append({ type: 'tool_unknown', ...whereOf(call), attempt: 1, message: 'the workflow ended' })
@@ -568,11 +683,11 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     }
   }
 
-  function stoppable(run: number, body: () => void): void {
+  function stoppable(body: () => void): void {
     if (!interrupted) body()
     if (!interrupted || !isRunInProgress(now())) return
     interrupted = false
-    append({ type: 'run_interrupted', run })
+    stopRun()
   }
 
   function progressNow(): Pick<EventOf<'error_entered'>, 'progress'> {
@@ -597,10 +712,12 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
 
   /** Nothing to do: the session is recovered, closes and is resumed, or receives a message. */
   function atRest(): void {
+    if (isEventful) tellOthers()
     if (isEventful && chance(2) && intervene()) return
     if (now().paused) return paused()
     const { status, error, run } = now()
-    if (status === 'waiting') return receive()
+    // With a run in progress, another session works on one of its calls. Such a session does not close.
+    if (status === 'waiting' || status === 'running') return receive()
     if (error?.nextAttemptAt !== undefined && chance(2)) {
       clock = Math.max(clock, error.nextAttemptAt)
       return
@@ -923,7 +1040,8 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     return {
       ...resolution,
       ...(chance(4) && { approval: { expiresMs: 5, onExpiry: 'deny' as const } }),
-      ...(name === 'look' && chance(3) && { client: {} }),
+      ...(name === 'look' && chance(3) && { client: chance(2) ? {} : { sleeps: true as const, timeoutMs: 5 } }),
+      ...(name === 'set' && place.turn % 2 === 0 && { client: { agent: { name: 'helper' } } }),
       ...(name === 'look' && chance(3) && { inputDigest: inputDigestOf(name, CHANGED), ownDigest: resolution.inputDigest }),
       ...(chance(2) && { onUnknown: 'ask' as const }),
     }
@@ -1024,7 +1142,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
     }
   }
 
-  append(sessionStarted({ executionId: 'execution-0' }))
+  append(sessionStarted({ executionId: 'execution-0', ...(isEventful && choices.length % 3 === 0 && { caller: CALLER }) }))
   for (;;) {
     outside()
     const decision = decide(now(), dueAt(clock))

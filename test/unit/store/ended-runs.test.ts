@@ -9,7 +9,7 @@ import { answered, eventsOf, issued, logOf, received, started } from '../../inte
 import { eventfulSessions } from '../session/sound-session.ts'
 import { size } from '../../support/sizes.ts'
 
-const OPEN = ['issued', 'running', 'awaiting_approval', 'awaiting_answer']
+const OPEN = ['issued', 'running', 'awaiting_approval', 'awaiting_answer', 'asleep']
 
 /** Rows of the session whose whole past is `events`. */
 function tablesOf(events: readonly SessionEvent[]): PlainTables {
@@ -50,7 +50,7 @@ describe('after any event of any session', () => {
         const { tool_calls, approvals } = tablesOf(past)
         const live = liveCalls(state)
         const open = tool_calls.filter(({ status }) => OPEN.includes(String(status)))
-        expect(idsOf(open)).toEqual(idsWhere(live, 'issued', 'awaiting_approval', 'awaiting_answer').toSorted())
+        expect(idsOf(open)).toEqual(idsWhere(live, 'issued', 'awaiting_approval', 'awaiting_answer', 'asleep').toSorted())
         const asked = idsOf(tool_calls.filter(isAsked))
         expect(asked).toEqual(expect.arrayContaining(idsWhere(live, 'awaiting_resolution')))
         // An effect that may have happened is a person's business, even after its run was stopped.

@@ -1,6 +1,7 @@
 // A session's row says what its state says, whatever has happened to it.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { rootIdOf } from '../../../src/session/agents/agent-calls.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold/fold.ts'
 import { isWaiting } from '../../../src/session/past/call-status.ts'
@@ -11,7 +12,8 @@ import { eventfulSessions } from '../session/sound-session.ts'
 import { size } from '../../support/sizes.ts'
 
 /** The columns according to the state. */
-function columnsOf({ status, run, current, turns, error, paused, plan, usage, spend, checkpoint, forkedFrom, updatedAt }: SessionState) {
+function columnsOf(state: SessionState) {
+  const { status, run, current, turns, error, paused, plan, usage, spend, checkpoint, forkedFrom, updatedAt } = state
   return {
     status,
     run,
@@ -23,9 +25,10 @@ function columnsOf({ status, run, current, turns, error, paused, plan, usage, sp
     usage,
     checkpoint: checkpoint?.version ?? 0,
     forkedFrom: forkedFrom ?? null,
+    root: rootIdOf(state.sessionId, state.caller) ?? null,
     spent: { tokens: spend?.tokens ?? 0, usd: spend?.usd ?? 0 },
     updatedAt,
-    waiting: current?.calls.filter(isWaiting).length ?? 0,
+    waiting: current?.calls.filter((call) => isWaiting(call) && call.status !== 'asleep').length ?? 0,
     calls: current?.phase === 'tools' ? current.calls.map(({ callId, status }) => [callId, status]) : null,
   }
 }

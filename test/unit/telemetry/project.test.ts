@@ -4,9 +4,11 @@ import { describe, expect, it } from 'vitest'
 import { defined } from '../../../src/session/defined.ts'
 import type { EventBody, EventOf, SessionEvent } from '../../../src/session/events.ts'
 import type { Resolution } from '../../../src/session/call-facts.ts'
-import { fold } from '../../../src/session/fold/fold.ts'
+import { openAgentCalls } from '../../../src/session/agents/agent-calls.ts'
+import { traceOf } from '../../../src/session/agents/traces.ts'
+import { emptyState, fold } from '../../../src/session/fold/fold.ts'
 import { addToVisible, nothingVisible } from '../../../src/session/past/visible.ts'
-import { spanOf, traceIdOf } from '../../../src/telemetry/ids.ts'
+import { type SpanRef, spanOf, traceIdOf } from '../../../src/telemetry/ids.ts'
 import { project, type TrackedSession } from '../../../src/telemetry/project.ts'
 import type { Span } from '../../../src/telemetry/span.ts'
 import { type TracedPast, trackSessions } from '../../../src/telemetry/tracking.ts'
@@ -395,6 +397,81 @@ describe('what spans say', () => {
   })
 })
 
+describe('agents that call agents', () => {
+  const ABOVE = { sessionId: 'above', key: 'k', epoch: 'e', depth: 1, taskQueue: 'q' }
+  const call = { seq: 7, run: 2, turn: 1, callId: 't_2_1_0', tool: 'support' }
+  const child = (more: object = {}): EventBody[] => [
+    { ...STARTED, caller: ABOVE } as EventBody,
+    asked('m', { call: { ...call, ...more } }),
+    opened,
+    turn(1, ['m']),
+    answered(1),
+    completed,
+  ]
+
+  it('the spans of an answer lie under the span of the call, in its trace', () => {
+    const spans = spansIn(eventsOf(child({ stretch: 2 })))
+    const parent = spanOf({ sessionId: 'above', run: 2, stretch: 2 }, { kind: 'tool', callId: 't_2_1_0', attempt: 1 })
+    expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([parent.traceId]))
+    expect(spans.at(-1)).toMatchObject({ name: 'invoke_agent support', parentSpanId: parent.spanId, links: [] })
+  })
+
+  it('the spans of a whole tree are in the trace of its root', () => {
+    const trace = { sessionId: 'root', run: 3 }
+    const spans = spansIn(eventsOf(child({ trace })))
+    expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([traceIdOf(trace)]))
+  })
+
+  it('the answer of an agent in the background has a trace of its own, which is linked to the call', () => {
+    const run = spansIn(eventsOf(child({ background: true }))).at(-1)
+    const parent = spanOf({ sessionId: 'above', run: 2 }, { kind: 'tool', callId: 't_2_1_0', attempt: 1 })
+    expect(run).toMatchObject({ traceId: traceIdOf(inFirst), links: [{ ...parent, attributes: { 'pawl.link': 'caller' } }] })
+    expect(run?.parentSpanId).toBeUndefined()
+  })
+
+  it('a later run of the same session, which answers no call, has a trace of its own', () => {
+    const more = [asked('n'), { ...opened, run: 2, messageId: 'n' } as EventBody, { ...completed, run: 2 } as EventBody]
+    const run = spansIn(eventsOf([...child(), ...more])).at(-1)
+    expect(run?.traceId).toBe(traceIdOf({ sessionId: 's', run: 2 }))
+    expect(run?.parentSpanId).toBeUndefined()
+  })
+
+  const agentCall = resolution({ tool: 'helper', effect: 'idempotent', key: 'k', client: { agent: { name: 'helper' } } })
+  const HELPER = { ...CALL, tool: 'helper' }
+  const asking: EventBody[] = [
+    STARTED,
+    asked(),
+    opened,
+    turn(1, ['m']),
+    answered(1, [agentCall]),
+    { ...issued, tool: 'helper', effect: 'idempotent' } as EventBody,
+    { type: 'answer_requested', ...HELPER, child: { session: 's/1', agent: 'helper' } },
+  ]
+
+  it('a call that is answered in a later stretch has its span where it was asked', () => {
+    const later: EventBody[] = [
+      { type: 'session_paused', by: 'ann' },
+      { type: 'session_unpaused', by: 'ann' },
+      { type: 'tool_completed', ...HELPER, attempt: 1, value: 'done' } as EventBody,
+    ]
+    const span = spansIn(eventsOf([...asking, ...later])).find(({ name }) => name === 'execute_tool helper')
+    expect(span).toMatchObject({
+      ...spanOf(inFirst, { kind: 'tool', callId: 't_1_1_0', attempt: 1 }),
+      parentSpanId: spanOf(inFirst, { kind: 'turn', turn: 1 }).spanId,
+      startedAt: 6_000,
+      endedAt: 10_000,
+      attributes: { 'pawl.child': 's/1' },
+    })
+  })
+
+  it('a call that is abandoned before it is answered has a span, because those of the answer lie under it', () => {
+    const span = spansIn(eventsOf([...asking, { type: 'run_interrupted', run: 1, by: 'ann' } as EventBody])).find(
+      ({ name }) => name === 'execute_tool helper',
+    )
+    expect(span).toMatchObject({ ...spanOf(inFirst, { kind: 'tool', callId: 't_1_1_0', attempt: 1 }), error: { type: 'interrupted' } })
+  })
+})
+
 describe('in every session', () => {
   const always = (holds: (events: SessionEvent[], spans: Span[]) => void) =>
     fc.assert(
@@ -411,9 +488,19 @@ describe('in every session', () => {
     return new Set(
       ends.flatMap((end) => {
         const state = fold(undefined, copy(events.slice(0, end)))
-        return state?.current ? [traceIdOf({ sessionId: state.sessionId, ...state.current })] : []
+        return state?.current ? [traceIdOf({ sessionId: state.sessionId, ...state.current, trace: traceOf(state.current) })] : []
       }),
     )
+  }
+
+  /** The spans of the calls that the session answers, which its caller exports. */
+  function callsAnswered(events: readonly SessionEvent[]): SpanRef[] {
+    const { caller } = events.find((event) => event.type === 'session_started') ?? {}
+    return events.flatMap((event) => {
+      if (event.type !== 'message_received' || !event.call || !caller) return []
+      const { run, stretch, trace, callId } = event.call
+      return [spanOf({ sessionId: caller.sessionId, run, stretch, trace }, { kind: 'tool', callId, attempt: 1 })]
+    })
   }
 
   it('no two spans of a session have the same id', () => {
@@ -422,7 +509,7 @@ describe('in every session', () => {
 
   it('every span ends no earlier than it begins, and its parent ends as well, unless its run is still in progress', () => {
     always((events, spans) => {
-      const ids = new Set(spans.map(idOf))
+      const ids = new Set([...spans.map(idOf), ...callsAnswered(events).map(idOf)])
       const inProgress = tracesInProgress(events)
       for (const one of spans) {
         expect(one.startedAt).toBeLessThanOrEqual(one.endedAt)
@@ -434,7 +521,7 @@ describe('in every session', () => {
   it('every run that has ended has a span for each stretch, and every stretch after the first has a link to the one before', () => {
     const met = metInSessions(({ events }) => {
       const spans = spansIn(events)
-      const runs = spans.filter(({ parentSpanId }) => parentSpanId === undefined)
+      const runs = spans.filter(({ name }) => name.startsWith('invoke_agent'))
       const ended = events.filter((event) => event.type === 'run_completed' || event.type === 'run_interrupted')
       for (const { run } of ended) {
         expect(runs.some(({ attributes }) => attributes['pawl.run'] === run)).toBe(true)
@@ -471,6 +558,27 @@ describe('in every session', () => {
     expect(met).toBeGreaterThan(50)
   })
 
+  it('every call of another agent has one span, in the stretch that asked, unless it is still open', () => {
+    const met = metInSessions(({ events }) => {
+      const spans = spansIn(events).filter(({ attributes }) => attributes['pawl.child'] !== undefined)
+      const asked = events.flatMap((event, index) => {
+        if (event.type !== 'answer_requested' || !event.child) return []
+        const state = fold(undefined, copy(events.slice(0, index + 1)))
+        if (!state?.current) return []
+        const { stretch, answers } = state.current
+        const of = { sessionId: state.sessionId, run: event.run, ...defined({ stretch }), trace: traceOf({ answers }) }
+        return [spanOf(of, { kind: 'tool', callId: event.callId, attempt: 1 })]
+      })
+      const ids = new Set(asked.map(idOf))
+      for (const one of spans) expect(ids).toContain(idOf(one))
+      const open = openAgentCalls(fold(undefined, copy(events)) ?? emptyState())
+      // A fork leaves the calls of the other session open.
+      if (!events.some(({ type }) => type === 'forked')) expect(spans.length).toBe(ids.size - open.length)
+      return asked.length
+    })
+    expect(met).toBeGreaterThan(2)
+  })
+
   it('every attempt that an executor may have entered has a span', () => {
     const met = metInSessions(({ events }) => {
       const spans = new Set(spansIn(events).map(({ spanId }) => spanId))
@@ -479,8 +587,8 @@ describe('in every session', () => {
       for (const event of outcomes) {
         const state = fold(undefined, copy(events.filter(({ seq }) => seq < event.seq)))
         if (!state?.current || state.current.run !== event.run) continue
-        const { stretch } = state.current
         const { callId, attempt, run } = event
+        const stretch = state.current.calls.find((call) => call.callId === callId)?.asked?.child?.stretch ?? state.current.stretch
         expect(spans).toContain(spanOf({ sessionId: state.sessionId, run, stretch }, { kind: 'tool', callId, attempt }).spanId)
         found += 1
       }

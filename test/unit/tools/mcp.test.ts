@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { DeclarationError, ToolError } from '../../../src/agent/errors.ts'
 import { effectOf } from '../../../src/tools/mcp/effects.ts'
 import { AnswerTooLarge, RedirectRefused, STREAM_ENDED, toolErrorOf } from '../../../src/tools/mcp/errors.ts'
+import { type MadeTools, toolsFrom } from '../../../src/tools/mcp/list.ts'
 import { entryFor, matches, toolNameOf } from '../../../src/tools/mcp/names.ts'
 import { type EffectRule, rulesOf } from '../../../src/tools/mcp/options.ts'
 import { contentOf, errorTextOf, resultOf } from '../../../src/tools/mcp/result.ts'
@@ -31,6 +32,75 @@ describe('names of MCP tools', () => {
     expect(entryFor({ '*': 1, 'get_*': 2, get_refund: 3 }, 'get_refund')).toEqual({ pattern: 'get_refund', value: 3 })
     expect(entryFor({ 'get_*': 2, '*': 1 }, 'get_order')).toEqual({ pattern: 'get_*', value: 2 })
     expect(entryFor({ 'get_*': 2 }, 'constructor')).toBeUndefined()
+  })
+})
+
+describe('lists of MCP tools', () => {
+  const caller = { rules: rulesOf({ name: 'shop', transport: HTTP }), pool: {} as never, onRefused: () => undefined }
+  const listing = (prefix: string) =>
+    Array.from({ length: 1_000 }, (_, n) => ({ name: `${prefix}_${n}`, inputSchema: { type: 'object' as const } }))
+
+  it('a server that lists other tools each time does not fill the memory of its executor', () => {
+    const made: MadeTools = new Map()
+    for (let round = 0; round < 25; round++) toolsFrom(listing(`r${round}`), caller, made)
+    expect(made.size).toBe(20_000)
+    const { tools } = toolsFrom(listing('r24'), caller, made)
+    expect(toolsFrom(listing('r24'), caller, made).tools.get('shop__r24_7')).toBe(tools.get('shop__r24_7'))
+  })
+})
+
+describe('schemas of MCP tools', () => {
+  const caller = { rules: rulesOf({ name: 'shop', transport: HTTP }), pool: {} as never, onRefused: () => undefined }
+  const good = { name: 'good', inputSchema: { type: 'object', properties: { a: { type: ['string', 'null'], enum: ['x', null] } } } }
+  /** What the agent gets of a tool with these arguments. */
+  function listed(properties: object, more: object = {}) {
+    const { tools, report } = toolsFrom([{ name: 'it', inputSchema: { type: 'object', properties, ...more } }, good], caller, new Map())
+    expect(tools.get('shop__good')?.inputSchema).toEqual(good.inputSchema)
+    return { schema: tools.get('shop__it')?.inputSchema, why: report.leftOut[0]?.why }
+  }
+
+  it.each<[string, object, object?]>([
+    ['properties/a/type', { a: { type: 'banana' } }],
+    ['properties/a', { a: 'a text' }],
+    ['properties/a/items/required', { a: { type: 'array', items: { type: 'object', required: true } } }],
+    ['properties/a/anyOf', { a: { anyOf: [] } }],
+    ['properties/a/anyOf/1/minimum', { a: { anyOf: [{}, { minimum: '1' }] } }],
+    ['properties/a/examples', { a: { type: 'string', examples: 'for example' } }],
+    ['$defs/b/enum', { a: { $ref: '#/$defs/b' } }, { $defs: { b: { enum: 'x' } } }],
+    ['required', { a: {} }, { required: ['a', 'a'] }],
+  ])('a tool whose schema providers refuse is left out, and does not take the others with it: %s', (place, properties, more) => {
+    const { schema, why } = listed(properties, more)
+    expect(schema).toBeUndefined()
+    expect(why).toContain(`its input schema is not a valid JSON Schema: ${place} must `)
+  })
+
+  it('a tool whose schema is nested too deep is left out', () => {
+    let deep: object = {}
+    for (let n = 0; n < 600; n++) deep = { items: deep }
+    expect(listed({ a: deep }).why).toContain('nested deeper than 500 levels')
+  })
+
+  it.each<[string, object, object]>([
+    [
+      'a list of which only the first members have a form',
+      { type: 'array', items: [{ type: 'string' }, { type: 'array' }], additionalItems: false },
+      { type: 'array', prefixItems: [{ type: 'string' }, { type: 'array', items: {} }], items: false },
+    ],
+    ['a limit that is itself excluded', { minimum: 1, exclusiveMinimum: true, maximum: 9 }, { exclusiveMinimum: 1, maximum: 9 }],
+    ['a limit that is itself included', { minimum: 1, exclusiveMinimum: false }, { minimum: 1 }],
+    ['a list of anything', { type: 'array', description: 'Any.' }, { type: 'array', description: 'Any.', items: {} }],
+    [
+      'arguments that are named like keywords',
+      { properties: { items: { type: 'array', items: {} } } },
+      { properties: { items: { type: 'array', items: {} } } },
+    ],
+    [
+      'values that look like a schema',
+      { default: { type: 'array' }, enum: [{ type: 'array' }] },
+      { default: { type: 'array' }, enum: [{ type: 'array' }] },
+    ],
+  ])('the schema of an earlier draft becomes one that providers accept, with the same meaning: %s', (_, given, becomes) => {
+    expect(listed({ a: given }).schema).toEqual({ type: 'object', properties: { a: becomes } })
   })
 })
 
@@ -203,6 +273,7 @@ describe('options of mcp()', () => {
     [{ name: 'shop', transport: { type: 'http', url: 'ftp://a' } }, 'an http(s) URL'],
     [{ name: 'shop', transport: { type: 'stdio', command: '' } }, '`transport.command`'],
     [{ name: 'shop', transport: { type: 'stdio', command: 'shop' }, auth: () => 'token' }, 'auth is for servers over HTTP'],
+    [{ name: 'shop', transport: { type: 'http', url: 'http://127.0.0.1:1' }, list: 'user' }, "list: 'user' needs auth"],
     [{ name: 'shop', transport: HTTP, auth: 'token' }, '`auth`'],
     [{ name: 'shop', transport: HTTP, maxConnections: 0 }, '`maxConnections`'],
     [{ name: 'shop', transport: HTTP, effects: { a: 'write' } }, "'read', 'idempotent', 'external', 'annotations'"],

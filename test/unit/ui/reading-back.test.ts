@@ -149,6 +149,68 @@ describe('a conversation that is read backwards', () => {
     )
   })
 
+  it('a page of an earlier conversation, from a cursor of before it changed, is that of one that is read as a whole', async () => {
+    await fc.assert(
+      fc.asyncProperty(readings, async (drawn) => {
+        const reading = readingOf(drawn)
+        const { events, random } = reading
+        const earlier = events.slice(0, 1 + Math.floor(random() * events.length))
+        const paging = { limit: 1 + Math.floor(random() * 4), characters: random() < 0.5 ? 1_000 : 10_000_000, maxValueBytes: 1_000_000 }
+        for (let before: number | undefined; ; ) {
+          before = planPage(whole(earlier), { ...paging, before }).cursor
+          if (before === undefined) return
+          const expected = shownBy(events, planPage(whole(events), { ...paging, before }))
+          expect(shownBy(events, await planOf(reading, { ...paging, before })), `before ${before}`).toEqual(expected)
+        }
+      }),
+      RUNS,
+    )
+  })
+
+  it('a page that is read backwards says how its answer ended if that happened after messages that nothing has answered', async () => {
+    const usage = { input_tokens: 1, output_tokens: 1, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
+    const content = [{ type: 'tool_use', id: 'u', name: 'ask', input: {} }]
+    const calls = [{ index: 0, tool: 'ask', effect: 'read', client: {} }]
+    const call = { run: 1, turn: 1, tool: 'ask' }
+    const ask = (callId: string) => [
+      { ...call, callId, type: 'tool_issued', effect: 'read', inputDigest: 'd', index: 0, input: {} },
+      { ...call, callId, type: 'answer_requested' },
+    ]
+    const events = sessionOf([
+      { type: 'message_received', messageId: 'first', content: 'first' },
+      { type: 'run_started', run: 1, messageId: 'first' },
+      { type: 'turn_started', run: 1, turn: 1, takes: ['first'] },
+      { type: 'model_completed', run: 1, turn: 1, attempt: 1, model: 'm', content, usage, calls },
+      ...ask('t_1_1_0'),
+      { ...call, callId: 't_1_1_0', type: 'answer_received' },
+      { ...call, callId: 't_1_1_0', type: 'tool_completed', attempt: 1, value: 'red' },
+      { type: 'message_received', messageId: 'second', content: 'second' },
+      { type: 'turn_started', run: 1, turn: 2, takes: ['second'] },
+      { type: 'error_entered', run: 1, code: 'model_call_failed', reason: 'r', strategy: 'manual' },
+      { type: 'recovery_started', strategy: 'selective', run: 1, turn: 1, toSeq: 5, redo: [{ callId: 't_1_1_0', as: 't_1_1_0#2' }] },
+      { type: 'recovery_ended', strategy: 'selective', run: 1 },
+      ...ask('t_1_1_0#2'),
+      { type: 'run_interrupted', run: 1 },
+      { type: 'message_received', messageId: 'third', content: 'third' },
+      { type: 'run_started', run: 2, messageId: 'third' },
+      { type: 'turn_started', run: 2, turn: 1, takes: ['third'] },
+      { type: 'run_interrupted', run: 2 },
+    ])
+    for (let count = 1; count <= events.length; count += 1) {
+      const past = events.slice(0, count)
+      for (let stored = 1; stored <= count; stored += 1) {
+        const paging = { limit: 1, characters: 1_000_000, maxValueBytes: 1_000_000 }
+        for (let before: number | undefined; ; ) {
+          const expected = shownBy(past, planPage(whole(past), { ...paging, before }))
+          const page = shownBy(past, await planOf({ events: past, stored, page: 2 }, { ...paging, before }))
+          expect(page, `${count} events, before ${before}, stored up to ${stored}`).toEqual(expected)
+          if (page.cursor === undefined) break
+          before = page.cursor
+        }
+      }
+    }
+  })
+
   it('a message that a rollback archived stays archived if a second one hides the first, before either is stored', async () => {
     const events = sessionOf([
       { type: 'message_received', messageId: 'first', content: 'order tea' },

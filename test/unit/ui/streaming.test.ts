@@ -2,6 +2,7 @@
 import { readUIMessageStream, type UIMessage, type UIMessageChunk } from '../../ai-sdk-7/ai.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { AssistantBlock } from '../../../src/session/content.ts'
 import type { ModelDelta } from '../../../src/session/watching/deltas.ts'
 import type { EventOf, SessionEvent } from '../../../src/session/events.ts'
 import { addToTranscript } from '../../../src/session/transcript/adding.ts'
@@ -90,12 +91,47 @@ function piecesOf({ content }: EventOf<'model_completed'>, random: () => number)
         { type: 'tool_input', index, partialJson: json.slice(cut) },
       ]
     }
+    if (block.type === 'provider') return block.part === 'call' ? [{ type: 'provider_call', index, id: block.id, name: block.name }] : []
     const text = block.type === 'text' ? block.text : block.type === 'thinking' ? block.thinking : ''
     const cut = Math.floor(random() * text.length)
     const parts = [text.slice(0, cut), text.slice(cut)].filter((part) => part !== '')
     return parts.map((part) => (block.type === 'text' ? { type: 'text', index, text: part } : { type: 'thinking', index, thinking: part }))
   })
   return pieces.slice(0, Math.ceil(random() * pieces.length + random()))
+}
+
+/**
+ * The same session with calls of a tool that the provider runs. Their results come at once, with the next answer, or never, and some
+ * providers use an id again.
+ */
+function withProvider(events: readonly SessionEvent[], random: () => number): SessionEvent[] {
+  let count = 0
+  let open: string[] = []
+  return events.map((event): SessionEvent => {
+    if (event.type === 'run_started') open = []
+    if (event.type !== 'model_completed') return event
+    const content = [...event.content]
+    const result = (id: string): AssistantBlock => ({
+      type: 'provider',
+      part: 'result',
+      id,
+      name: 'search',
+      block: { content: `${++count}` },
+    })
+    content.unshift(
+      ...open.splice(0).flatMap((id) => (random() < 0.6 ? [{ ...result(id), ...(random() < 0.3 && { is_error: true }) }] : [])),
+    )
+    for (let times = 0; times < 2 && random() < 0.5; times++) {
+      const id = `srv_${Math.floor(random() * 3)}`
+      const blocks: AssistantBlock[] = [{ type: 'provider', part: 'call', id, name: 'search', input: { count: ++count } }]
+      if (random() < 0.6) blocks.push(result(id))
+      else open.push(id)
+      if (random() < 0.5)
+        blocks.push({ type: 'text', text: `found ${count}`, sources: [{ type: 'url', url: `https://found.test/${count}` }] })
+      content.splice(Math.floor(random() * (content.length + 1)), 0, ...blocks)
+    }
+    return { ...event, content }
+  })
 }
 
 interface Page {
@@ -105,7 +141,8 @@ interface Page {
 }
 
 /** Loads a page again and again, at random events. It resumes what is in progress, is cut off, and is compared with what is recorded. */
-async function browse({ events }: SoundSession, random: () => number, show: UiShow): Promise<Page> {
+async function browse(session: SoundSession, random: () => number, show: UiShow): Promise<Page> {
+  const events = withProvider(session.events, random)
   const page = { loads: 0, cuts: 0, resets: 0 }
   for (let at = Math.floor(random() * 20); at < events.length; at++) {
     const past = (): SessionEvent[] => events.slice(0, at)
@@ -265,6 +302,110 @@ describe('a message that was taken by a turn which was then taken out', () => {
   })
 })
 
+/** All pages of the history, oldest first. */
+function pagesOf(events: readonly SessionEvent[], limit: number, characters: number): UiMessage[][] {
+  const outline = outlineOf(events)
+  const pages: UiMessage[][] = []
+  for (let before: number | undefined; ; ) {
+    const plan = planPage(outline, { before, limit, characters, maxValueBytes: 1_000_000 })
+    pages.unshift(
+      messagesOfPage(
+        plan,
+        plan.toRead.map((place) => partOf(contentsIn(events, place), place)),
+      ),
+    )
+    if (plan.cursor === undefined) return pages
+    before = plan.cursor
+  }
+}
+
+describe('a call that is made again after the next turn has begun', () => {
+  const usage = { input_tokens: 1, output_tokens: 1, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
+  const events: SessionEvent[] = []
+  const add = (body: object): void => void events.push({ v: 1, seq: events.length + 1, at: 1, ...body } as SessionEvent)
+  const said = (turn: number, content: object[], calls: object[] = []) =>
+    add({ type: 'model_completed', run: 1, turn, attempt: 1, model: 'm', content, usage, calls })
+  const call = { run: 1, turn: 1, tool: 'ask' }
+  const ask = (callId: string) => {
+    add({ ...call, callId, type: 'tool_issued', effect: 'read', inputDigest: 'd', index: 0, input: {} })
+    add({ ...call, callId, type: 'answer_requested' })
+  }
+  const answer = (callId: string, value: string) => {
+    add({ ...call, callId, type: 'answer_received' })
+    add({ ...call, callId, type: 'tool_completed', attempt: 1, value })
+  }
+  add(sessionStarted())
+  add({ type: 'message_received', messageId: 'first', content: 'first' })
+  add({ type: 'run_started', run: 1, messageId: 'first' })
+  add({ type: 'turn_started', run: 1, turn: 1, takes: ['first'] })
+  said(1, [{ type: 'tool_use', id: 'u', name: 'ask', input: {} }], [{ index: 0, tool: 'ask', effect: 'read', client: {} }])
+  ask('t_1_1_0')
+  answer('t_1_1_0', 'red')
+  add({ type: 'message_received', messageId: 'second', content: 'second' })
+  add({ type: 'turn_started', run: 1, turn: 2, takes: ['second'] })
+  add({ type: 'error_entered', run: 1, code: 'model_call_failed', reason: 'r', strategy: 'manual' })
+  add({ type: 'recovery_started', strategy: 'selective', run: 1, turn: 1, toSeq: 5, redo: [{ callId: 't_1_1_0', as: 't_1_1_0#2' }] })
+  add({ type: 'recovery_ended', strategy: 'selective', run: 1 })
+  ask('t_1_1_0#2')
+  const asked = events.length
+  answer('t_1_1_0#2', 'blue')
+  add({ type: 'turn_started', run: 1, turn: 3, takes: [] })
+  said(3, [{ type: 'text', text: 'answered' }])
+  add({ type: 'run_completed', run: 1, turns: 3, stopReason: 'end_turn', usage })
+
+  const shownBy = (messages: readonly UiMessage[]) =>
+    messages.map(({ id, parts }) => [id, ...(parts as LoosePart[]).map(({ text, state, output }) => output ?? text ?? state)])
+
+  it('a call that is made again waits in its own answer, and the message that the next turn had accepted follows it', () => {
+    expect(shownBy(uiMessagesOf(events.slice(0, asked)))).toEqual([
+      ['first', 'first'],
+      ['m_1_1', undefined, 'input-available'],
+      ['second', 'second'],
+    ])
+    expect(shownBy(uiMessagesOf(events))).toEqual([
+      ['first', 'first'],
+      ['m_1_1', undefined, 'blue'],
+      ['second', 'second'],
+      ['m_1_3', undefined, 'answered'],
+    ])
+  })
+
+  it('a call that is made again is offered to a page that resumes until it is answered, and never again after that', () => {
+    const offers = (count: number): string[] => {
+      const past = outlineOf(events.slice(0, count))
+      const { toShow, stream } = startStreaming({ from: { after: 3 }, show: 'pieces', past, isFresh: true })
+      return toShow
+        .flatMap((place) => stream.past(contentsIn(events, place), place))
+        .flatMap(({ chunk }) => (/^tool-input-(start|available)$/.test(chunk.type) ? [chunk.type] : []))
+    }
+    expect(offers(asked)).toEqual(['tool-input-available'])
+    expect(offers(asked + 1)).toEqual(['tool-input-start'])
+    expect(offers(events.length)).toEqual(['tool-input-start'])
+  })
+
+  it('a page says how an answer ended if that happened after a message that nothing has answered', () => {
+    const ended = [...events.slice(0, asked)]
+    for (const body of [
+      { type: 'run_interrupted', run: 1 },
+      { type: 'message_received', messageId: 'third', content: 'third' },
+      { type: 'run_started', run: 2, messageId: 'third' },
+      { type: 'turn_started', run: 2, turn: 1, takes: ['third'] },
+      { type: 'run_interrupted', run: 2 },
+    ]) {
+      ended.push({ v: 1, seq: ended.length + 1, at: 1, ...body } as SessionEvent)
+    }
+    const pages = pagesOf(ended, 1, 1_000_000)
+    expect(pages.length).toBeGreaterThan(1)
+    expect(pages[0]?.at(-1)?.metadata).toMatchObject({ pawl: { run: 1, status: 'interrupted' } })
+    expect(pages.flat()).toEqual(uiMessagesOf(ended))
+  })
+
+  it('a stream that began before a call was made again says that the history has changed', () => {
+    const { stream } = startStreaming({ from: { after: 12 }, show: 'pieces', past: outlineOf(events.slice(0, asked)) })
+    expect([stream.end(), stream.last()]).toMatchObject(['ended', { type: 'error', code: 'history_changed' }])
+  })
+})
+
 it('an answer is shown as running again once its session no longer waits for a worker, even if the model has nothing to say', () => {
   const events: SessionEvent[] = []
   const add = (body: object): void => void events.push({ v: 1, seq: events.length + 1, at: 1, ...body } as SessionEvent)
@@ -283,23 +424,6 @@ it('an answer is shown as running again once its session no longer waits for a w
 })
 
 describe('pages of the history', () => {
-  /** All pages, and the sizes of their JSON. */
-  function pagesOf(events: readonly SessionEvent[], limit: number, characters: number): UiMessage[][] {
-    const outline = outlineOf(events)
-    const pages: UiMessage[][] = []
-    for (let before: number | undefined; ; ) {
-      const plan = planPage(outline, { before, limit, characters, maxValueBytes: 1_000_000 })
-      pages.unshift(
-        messagesOfPage(
-          plan,
-          plan.toRead.map((place) => partOf(contentsIn(events, place), place)),
-        ),
-      )
-      if (plan.cursor === undefined) return pages
-      before = plan.cursor
-    }
-  }
-
   it('pages of the history are the whole history together, however small they are', () => {
     for (const sessions of [soundSessions, eventfulSessions]) {
       fc.assert(
@@ -314,6 +438,27 @@ describe('pages of the history', () => {
       )
     }
   })
+
+  it('pages of the history have all messages, and how each answer ended, however few characters they may have', () => {
+    for (const sessions of [soundSessions, eventfulSessions]) {
+      fc.assert(
+        fc.property(sessions, fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 3_000 }), ({ events }, limit, characters) => {
+          const pages = pagesOf(events, limit, characters)
+          expect(pages.flat().map(outlined)).toEqual(uiMessagesOf(events).map(outlined))
+        }),
+        { numRuns: 50 },
+      )
+    }
+  })
+
+  /** The message without its texts. */
+  const outlined = ({ id, role, metadata, parts }: UiMessage) =>
+    plain({
+      id,
+      role,
+      metadata: role === 'user' ? null : metadata,
+      parts: (parts as LoosePart[]).map(({ type, toolCallId, state }) => [type, toolCallId, state]),
+    })
 
   it('pages of the history have a maximum size, and shorten an answer that alone exceeds it', () => {
     const { events } = conversation(40, 1_000)

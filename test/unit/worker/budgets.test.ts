@@ -125,3 +125,23 @@ it('a call that is withdrawn from its executor has a cost: a failed attempt reco
   expect(leases.get('model:1:1')?.recorded.at(-1)).toMatchObject({ attempt: 2, failed, reserved: undefined })
   expect(two.received.at(-1)).toMatchObject({ type: 'job', order: { attempt: { number: 2, failed } } })
 })
+
+it('the share of a model call whose executor dies is released with what the call may have cost', async () => {
+  const ended: [string, number][] = []
+  const shared = {
+    prepay: ({ sessionId }: { sessionId: string }) => ({ token: `of ${sessionId}`, usd: 3 }),
+    settle: () => undefined,
+    ended: (job: string, usd: number) => void ended.push([job, usd]),
+  }
+  const { pool, executor } = startCrew({ shared })
+  const one = await executor(1)
+  watched(pool.dispatch(call()))
+  await settled()
+  const [job = ''] = one.jobs()
+  expect(one.received.at(-1)).toMatchObject({ type: 'job', share: { token: 'of s', usd: 3 } })
+  await one.accept(job)
+  await one.say({ type: 'reserved', job, reservation })
+  await one.say({ type: 'tokens_so_far', job, tokens: 144 })
+  await one.die()
+  expect(ended).toEqual([[job, 0.5]])
+})

@@ -1,4 +1,5 @@
 // Messages between an orchestrator and its executors are whole and in order, however their bytes arrive; none follows invalid bytes.
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, connect, Socket } from 'node:net'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -26,6 +27,13 @@ function receiving() {
   const closed = new Promise<Error | undefined>((resolve) => channel.onClose(resolve))
   return { received, closed, arrive: (bytes: Buffer) => void socket.emit('data', bytes), channel, socket }
 }
+
+/** Sends its first message, and the others once it has been answered. Then it is killed. */
+const DOOMED = `const [path, first, ...others] = process.argv.slice(1)
+  const socket = require('node:net').connect(path)
+  const write = (frames, then) => socket.write(Buffer.concat(frames.map((frame) => Buffer.from(frame, 'base64'))), then)
+  write([first])
+  socket.once('data', () => write(others, () => process.kill(process.pid, 'SIGKILL')))`
 
 const MESSAGES = [{ type: 'alive' }, new Map([['a', new Uint8Array([1, 2, 3])]]), 'x'.repeat(100), null]
 
@@ -62,6 +70,38 @@ describe('messages over a socket', () => {
     arrive(frameOf('later'))
     expect(await closed).toBeInstanceOf(Error)
     expect(received).toEqual(['before'])
+  })
+
+  it('messages over a socket that a process sent before it was killed are received, even if others are sent to it before they are read', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'pawl-channel-'))
+    const server = createServer()
+    try {
+      server.listen(join(folder, 's'))
+      await once(server, 'listening')
+      const connected = once(server, 'connection') as Promise<[Socket]>
+      const frames = ['hello', 'accepted', 'x'.repeat(50_000), 'done'].map((message) => frameOf(message).toString('base64'))
+      const doomed = spawn(process.execPath, ['-e', DOOMED, join(folder, 's'), ...frames])
+      const channel = socketChannel<unknown, unknown>((await connected)[0])
+      const story: unknown[] = []
+      channel.onMessage((message) => {
+        story.push(typeof message === 'string' ? message.slice(0, 10) : message)
+        if (message !== 'hello') return
+        channel.send('go')
+        // This process reads nothing until the other one is dead.
+        while (
+          !execFileSync('ps', ['-o', 'stat=', '-p', `${doomed.pid}`])
+            .toString()
+            .startsWith('Z')
+        );
+        channel.send('a job')
+        channel.send('another job')
+      })
+      await new Promise((resolve) => channel.onClose(resolve))
+      expect(story).toEqual(['hello', 'accepted', 'xxxxxxxxxx', 'done'])
+    } finally {
+      server.close()
+      await rm(folder, { recursive: true })
+    }
   })
 
   it('messages over a socket that were sent before the connection ended are received before its close', async () => {

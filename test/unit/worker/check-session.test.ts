@@ -1,11 +1,13 @@
 // What a preflight says about open sessions, given the agents and tools of the new build.
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { agentTool } from '../../../src/agent/agent-tool.ts'
 import type { Agent } from '../../../src/agent/agent.ts'
 import { defineAgent } from '../../../src/agent/define-agent.ts'
 import { defineTool } from '../../../src/agent/define-tool.ts'
 import type { ToolOptions } from '../../../src/agent/tool.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
+import { agentCallsIn } from '../../../src/worker/executor/check-agent-calls.ts'
 import { checkSession } from '../../../src/worker/executor/check-session.ts'
 import type { UnfinishedCall, ReplayedSession } from '../../../src/worker/protocol.ts'
 
@@ -40,6 +42,51 @@ async function codesFor(now: Agent, session: Partial<ReplayedSession>): Promise<
   const warnings = await checkSession(new Map([[now.name, now]]), { agent: 'clerk', context: null, calls: [], ...session })
   return warnings.map(({ code }) => code)
 }
+
+describe('calls of other agents', () => {
+  const named = (name: string, tools: readonly unknown[] = [], more: object = {}): Agent =>
+    defineAgent({ name, instructions: '', model: scripted(() => 'hello'), tools, ...more } as never) as Agent
+  const mapOf = (...agents: Agent[]) => new Map(agents.map((one) => [one.name, one]))
+  const tenant = z.object({ tenant: z.string() })
+
+  it('calls of other agents are listed with whether the module has the agent', () => {
+    const helper = named('helper')
+    const boss = named('boss', [agentTool(helper), agentTool(named('far'), { taskQueue: 'elsewhere' })])
+    expect(agentCallsIn(mapOf(boss, helper))).toEqual([
+      { agent: 'boss', tool: 'helper', child: 'helper', isServed: true },
+      { agent: 'boss', tool: 'far', child: 'far', isServed: false, taskQueue: 'elsewhere' },
+    ])
+  })
+
+  it('calls of other agents that lead back to the agent are listed with the circle', () => {
+    const boss = named('boss', [agentTool(named('helper'))])
+    const helper = named('helper', [agentTool(named('clerk'))])
+    const clerk = named('clerk', [agentTool(named('boss'))])
+    const cycles = agentCallsIn(mapOf(boss, helper, clerk)).map(({ cycle }) => cycle)
+    expect(cycles[0]).toEqual(['boss', 'helper', 'clerk', 'boss'])
+    expect(agentCallsIn(mapOf(boss, helper)).map(({ cycle }) => cycle)).toEqual([undefined, undefined])
+  })
+
+  it('a session gets a warning if an agent that it calls with its context would refuse that', async () => {
+    const strict = named('strict', [], { context: tenant })
+    const plain = named('clerk', [agentTool(strict as never)])
+    const mapping = named('clerk', [agentTool(strict as never, { context: () => ({ tenant: 'a' }) } as never)])
+    const session = { agent: 'clerk', context: null, calls: [] }
+    expect(await checkSession(mapOf(plain, strict), session)).toMatchObject([{ code: 'invalid_context', agent: 'clerk', tool: 'strict' }])
+    expect(await checkSession(mapOf(plain, strict), { ...session, context: { tenant: 'a' } })).toEqual([])
+    expect(await checkSession(mapOf(mapping, strict), session)).toEqual([])
+  })
+
+  it('a session whose call another agent answers gets no warning that a client must answer it', async () => {
+    const helper = named('helper')
+    const boss = named('clerk', [agentTool(helper, { name: 'pay', input: z.object({ cents: z.number() }) })])
+    const { schemaDigest } = boss.tools.get('pay') ?? expect.fail('no tool')
+    const client = { agent: { name: 'helper' } }
+    const calls = [call('issued', { client, schemaDigest }), call('awaiting_answer', { client, schemaDigest })]
+    expect(await checkSession(mapOf(boss, helper), { agent: 'clerk', context: null, calls })).toEqual([])
+    expect(await checkSession(mapOf(named('clerk')), { agent: 'clerk', context: null, calls: calls.slice(1) })).toEqual([])
+  })
+})
 
 describe('a session', () => {
   it('a session without open calls gets no warning, even if its tools changed', async () => {

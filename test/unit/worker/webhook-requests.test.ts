@@ -1,6 +1,6 @@
 // What a webhook's target receives, which addresses may be targets, and when a request is made again.
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isPublic, publicLookup } from '../../../src/worker/orchestrator/webhooks/addresses.ts'
@@ -138,6 +138,21 @@ describe('a request to a target', () => {
 
   it('a target that does not answer is given up in time', async () => {
     await expect(to('/silent', { ms: 50 })).rejects.toMatchObject({ name: expect.stringMatching(/AbortError|TimeoutError/) })
+  })
+
+  it('a target that asks for another protocol in place of an answer has given none', async () => {
+    const raw = createTcpServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'))
+    })
+    await new Promise<void>((resolve) => raw.listen(0, '127.0.0.1', resolve))
+    try {
+      const url = `http://127.0.0.1:${(raw.address() as AddressInfo).port}/`
+      const sent = post(url, { body: '{}', headers: {} }, { allowsPrivate: true, signal: AbortSignal.timeout(5_000) })
+      await expect(sent).rejects.toThrow('the connection ended without an answer')
+    } finally {
+      raw.close()
+    }
   })
 
   it('a private address receives nothing unless that is allowed, by its number or by a name', async () => {

@@ -37,6 +37,7 @@ create table {schema}.sessions (
   parent text,                              -- the session that this one was forked from
   forked_seq bigint,                        -- ... after which of its events
   copied_from text,                         -- the same session, even if this one has started over since: its archive has the copy
+  root text,                                -- of its tree, if it answers calls of another session; the rest of the id leads to it
   model text,                               -- of the newest model call that completed
   provider text,
   usd numeric,                              -- of all calls whose price is known; null: none is
@@ -68,6 +69,7 @@ create index sessions_paused on {schema}.sessions (created_at desc, session_id) 
 create index sessions_unfinished on {schema}.sessions (updated_at) where plan_done < plan_steps;
 create index sessions_by_tag on {schema}.sessions using gin (tags);
 create index sessions_by_update on {schema}.sessions (updated_at desc, session_id desc);
+create index sessions_by_root on {schema}.sessions (root) where root is not null;
 create index sessions_by_source on {schema}.sessions (copied_from) where copied_from is not null;
 
 -- The session's events, byte for byte: text, because json cannot extract values that contain NUL escapes.
@@ -111,13 +113,14 @@ create table {schema}.messages (
   run integer,
   turn integer,
   role text not null,
-  kind text not null,                       -- user, assistant, tool_results
+  kind text not null,                       -- user, assistant, tool_results, scheduled: a user's message that is not due yet
   content jsonb not null,
   metadata jsonb,
   by text,                                  -- who sent it, as given by the sender
   position bigint,
   ordinal integer not null default 0,
   at timestamptz not null,
+  scheduled_for timestamptz,                -- when it is to be delivered, or was; null: it was not scheduled
   call_ids text[],                          -- of the tool_use or tool_result blocks
   blobs jsonb,                              -- values stored in `blobs`: [{"block": index or null, "sha256", "bytes"}]
   raw text,                                 -- of messageId, content, metadata, by
@@ -267,6 +270,44 @@ create table {schema}.usage_by_session (
 
 create index usage_by_session_by_usd on {schema}.usage_by_session (usd desc, session_id);
 
+-- What events have cost, at recorded prices: a row for each event with a cost.
+create table {schema}.spend (
+  session_id text not null,
+  seq bigint not null,
+  agent text not null,
+  at timestamptz not null,
+  usd numeric not null,
+  primary key (session_id, seq)
+);
+
+create index spend_by_agent on {schema}.spend (agent, at);
+create index spend_by_time on {schema}.spend (at);
+
+-- Budgets over many sessions.
+create table {schema}.shared_budgets (
+  id text primary key,                      -- the period, and the tag or the agent
+  tag text,                                 -- of the sessions that it counts; null: those of the agent
+  agent text,
+  max_usd numeric not null,                 -- in each period
+  per text not null,                        -- day or month
+  time_zone text not null,                  -- in which a day begins
+  on_outage text not null,                  -- while this store is unavailable: continue, or stop
+  set_at timestamptz not null default now(),
+  set_by text,
+  warned_at timestamptz,                    -- when four fifths were spent
+  erased_usd numeric not null default 0,    -- what erased sessions have spent in the period of erased_at
+  erased_at timestamptz                     -- when the last one was erased
+);
+
+-- What workers have set aside of them for model calls.
+create table {schema}.shared_batches (
+  budget_id text not null references {schema}.shared_budgets (id) on delete cascade,
+  holder text not null,                     -- the worker
+  usd numeric not null,
+  until timestamptz not null,               -- from then on, it no longer counts
+  primary key (budget_id, holder)
+);
+
 -- Maintained by triggers, so that the sums are right whichever program writes, and if a person corrects a price.
 create function {schema}.add_usage() returns trigger language plpgsql as $body$
 begin
@@ -392,12 +433,13 @@ create table {schema}.archived_messages (
   position bigint,
   ordinal integer not null default 0,
   at timestamptz not null,
+  scheduled_for timestamptz,
   call_ids text[],
   blobs jsonb,
   raw text,
   archived_seq bigint,                      -- the event that removed it from the transcript
   archived_at timestamptz not null default now(),
-  why text not null,                        -- rolled_back, restarted, recovered, abandoned, started_over, forked, pruned
+  why text not null,                        -- rolled_back, restarted, recovered, abandoned, unscheduled, started_over, forked, pruned
   primary key (session_id, epoch, seq)
 );
 
@@ -449,6 +491,7 @@ create table {schema}.approvals (
   turn integer not null,
   digest text not null,                     -- of the arguments to approve
   reason text,
+  role text,                                -- who may decide: people with this role; null: anyone
   status text not null,                     -- requested, approved, denied, expired, abandoned, superseded
   requested_at timestamptz not null,
   expires_at timestamptz,
@@ -456,12 +499,54 @@ create table {schema}.approvals (
   decided_by text,
   note text,
   raw text,                                 -- of tool, reason
+  rule text,                                -- the standing approval that approved it
   raw_decision text,                        -- of decided_by, note
   primary key (session_id, seq)
 );
 
 create index approvals_by_time on {schema}.approvals (requested_at desc);
 create index approvals_open on {schema}.approvals (expires_at) where status = 'requested';
+create index approvals_by_rule on {schema}.approvals (rule) where rule is not null;
+
+-- Standing approvals: what people have approved without being asked again.
+create table {schema}.approval_rules (
+  id text primary key,
+  session_id text not null,                 -- where it was given
+  seq bigint not null,                      -- ... by this event
+  call_id text not null,
+  agent text not null,
+  tool text not null,
+  effect text not null,
+  schema_digest text not null,              -- of the tool's input: the rule does not apply to a tool that has changed
+  scope text not null,                      -- session, or context: sessions of the agent whose contexts have the members
+  members jsonb,                            -- of the context
+  tenant text,                              -- the tag that names the tenant, to whose sessions it applies
+  matching jsonb not null,                  -- "tool", "input", or bounds by JSON pointer
+  input_digest text,
+  role text,                                -- under which approvers it was given
+  until timestamptz,
+  uses integer,
+  used integer not null default 0,          -- of a context: calls that it has approved
+  given_at timestamptz not null,
+  given_by text,
+  note text,
+  revoked_at timestamptz,
+  revoked_by text
+);
+
+create index approval_rules_of_tool on {schema}.approval_rules (agent, tool) where scope = 'context' and revoked_at is null;
+create index approval_rules_session on {schema}.approval_rules (session_id);
+create index approval_rules_by_time on {schema}.approval_rules (given_at desc);
+
+-- The calls that rules for contexts have approved: each counts once.
+create table {schema}.approval_uses (
+  rule_id text not null references {schema}.approval_rules (id) on delete cascade,
+  session_id text not null,
+  call_id text not null,
+  at timestamptz not null default now(),
+  primary key (rule_id, session_id, call_id)
+);
+create index approval_uses_session on {schema}.approval_uses (session_id);
 
 -- What tools and hooks reported by `ctx.emit`.
 create table {schema}.custom_events (
@@ -552,6 +637,7 @@ create table {schema}.api_keys (
   digest text not null,                     -- SHA-256 of the whole key, in hexadecimal
   name text not null,
   scopes text[] not null,
+  roles text[] not null default '{}',       -- of its user, for calls that only people with a role may decide
   tenant text,                              -- whose sessions it may see; null: all
   context jsonb,                            -- members of the context of sessions that it starts
   created_at timestamptz not null default now(),

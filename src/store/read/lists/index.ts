@@ -9,7 +9,7 @@ import { readFailures } from './failures.ts'
 import { type FeedFilter, type FeedNeeds, type FeedRows, readFeed } from './feed.ts'
 import { type Erasure, findErasure } from './erasure.ts'
 import { findAgentNames, findNeighbours } from './neighbours.ts'
-import { MESSAGES, readArchived } from './messages.ts'
+import { MESSAGES, readArchived, readScheduled } from './messages.ts'
 import type {
   ArchivedMessage,
   ListedCheckpoint,
@@ -78,6 +78,8 @@ export interface Lists {
   storedAmong(executions: readonly StartedSession[]): Promise<string[]>
   /** The transcript in order; messages that are not in a turn yet come last. */
   messages(sessionId: string, paging: Paging): Promise<Rows<ListedMessage>>
+  /** The messages of a session that are delivered later, the earliest first. */
+  scheduled(sessionId: string): Promise<ListedMessage[]>
   /** Messages removed from the transcript, in the order of removal. */
   archivedMessages(sessionId: string): Promise<ArchivedMessage[]>
   /** Newest first, including archived ones. */
@@ -132,6 +134,7 @@ export function listsOf({ database, schema, reading, logger }: ListNeeds): Lists
     unfinished: (filter) => reading(() => readUnfinished(reads, schema, filter)),
     storedAmong: (executions) => reading(() => storedAmong(reads, schema, executions)),
     messages: paged(MESSAGES),
+    scheduled: (sessionId) => reading(() => readScheduled(reads, schema, sessionId)),
     archivedMessages: (sessionId) => reading(() => readArchived(reads, schema, sessionId)),
     checkpoints: paged(CHECKPOINTS),
     latestCheckpoint: (sessionId) => reading(() => findLatestCheckpoint(reads, schema, sessionId)),

@@ -28,6 +28,15 @@ export const MESSAGES: StoredList<string, ListedMessage> = {
   keyOf: (row) => [row.position == null ? null : Number(row.position), Number(row.ordinal), Number(row.seq)],
 }
 
+/** See `Lists.scheduled`. */
+export async function readScheduled(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<ListedMessage[]> {
+  const rows = await database.query(
+    `select ${COLUMNS} from ${schema.table('messages')} where session_id = $1 and kind = 'scheduled' order by scheduled_for, seq`,
+    [safeKey(sessionId)],
+  )
+  return rows.map(listedMessageOf)
+}
+
 /** See `Lists.archivedMessages`. */
 export async function readArchived(database: Queryable, schema: PostgresSchema, sessionId: string): Promise<ArchivedMessage[]> {
   const rows = await database.query(

@@ -119,6 +119,19 @@ export function begins(value: ListQuery['value'], column: string, idPrefix: stri
   return idPrefix === undefined ? [] : [`starts_with(${column}, ${value(safeKey(idPrefix))}::text)`]
 }
 
+/** The condition that a row of `sessions` is the session, or answers its agent calls, directly or further down. */
+export function inTree(value: ListQuery['value'], sessionId: string): string {
+  const id = `${value(safeKey(sessionId))}::text`
+  const below = `${value(safeKey(`${sessionId}/`))}::text`
+  // A session of another tree may have an id that begins like this one's.
+  return `(session_id = ${id} or starts_with(session_id, ${below}) and length(root) <= length(${id}))`
+}
+
+/** The condition that a row belongs to a session, or to one of its tree. */
+export function ofTree(value: ListQuery['value'], schema: PostgresSchema, sessionId: string): string {
+  return `session_id in (select session_id from ${schema.table('sessions')} where ${inTree(value, sessionId)})`
+}
+
 /** Adds the condition that each of the columns has its text; undefined allows any text. */
 export function equal(query: ListQuery, columns: Readonly<Record<string, string | undefined>>): void {
   for (const [column, text] of Object.entries(columns)) {

@@ -3,13 +3,23 @@ import type { Json, JsonObject } from '../../../session/json.ts'
 import type { CallQuestion } from '../../../session/question-facts.ts'
 import { dateOrNull, exactOr, jsonIn, ms, textIn } from '../../postgres/columns.ts'
 import type { TextRow } from '../../postgres/database.ts'
+import type { PostgresSchema } from '../../postgres/schema.ts'
+import { CHILD_PART } from '../../../session/agents/agent-calls.ts'
+import { safeKey } from '../../postgres/sanitise.ts'
 import { CALL_COLUMNS, toolCallOf } from '../reader.ts'
-import { begins, equal, type StoredList, tagged, timestamp } from './page.ts'
+import { begins, equal, inTree, type StoredList, tagged, timestamp } from './page.ts'
 import { keyOfCall } from './tool-calls.ts'
 import type { ListedPendingCall, PendingKind } from '../../listed.ts'
 import type { PendingFilter } from '../../filters.ts'
 
-const COLUMNS = `session_id, agent, to_json(tags) as tags, session_raw, approval, question, ${ms('waiting_until')}, input_digest, ${CALL_COLUMNS}`
+const COLUMNS = `session_id, agent, to_json(tags) as tags, path, session_raw, approval, question, ${ms('waiting_until')}, input_digest, ${CALL_COLUMNS}`
+
+/** Digest of what a rule for a context or a session must have in common with a call. */
+const GROUP = `substr(encode(sha256(convert_to(jsonb_build_array(
+    agent, tool, effect, approval -> 'approvers' ->> 'role',
+    (select tag from unnest(tags) with ordinality as listed(tag, n) where starts_with(tag, 'tenant:') order by n limit 1),
+    case when jsonb_typeof(session_context) = 'object' and session_context <> '{}' then session_context else to_jsonb(session_id) end
+  )::text, 'UTF8')), 'hex'), 1, 16)`
 
 /** Literals, so that the indexes on status can be used. An unknown call that was reported to the model does not wait. */
 const WAITS: Record<PendingKind, string> = {
@@ -20,18 +30,30 @@ const WAITS: Record<PendingKind, string> = {
 }
 const KINDS = Object.keys(WAITS) as PendingKind[]
 
+/** The agents of the sessions above one, from the root: the ids of these sessions are the beginnings of its own. */
+const callersIn = (schema: PostgresSchema): string => `select coalesce(json_agg(above.agent order by length(above.session_id)), '[]')
+           from ${schema.table('sessions')} above where above.session_id in (
+             select left(sessions.session_id, at) from generate_series(length(sessions.root), length(sessions.session_id) - 1, ${CHILD_PART}) at
+           )`
+
 /** See `Lists.pending`. */
 export const PENDING: StoredList<PendingFilter, ListedPendingCall> = {
-  select: (schema) => `select ${COLUMNS} from (
-       select calls.*, sessions.tags, sessions.raw as session_raw, sessions.status as session_status
+  select: (schema) => `select ${COLUMNS}, case when status = 'awaiting_approval' then ${GROUP} end as call_group from (
+       select calls.*, sessions.tags, sessions.raw as session_raw, sessions.status as session_status, sessions.root,
+         sessions.context as session_context,
+         (${callersIn(schema)}) as path
        from ${schema.table('tool_calls')} calls join ${schema.table('sessions')} sessions using (session_id)
      ) calls`,
   order: 'calls.issued_at, calls.session_id, calls.call_id',
-  where(query, { kind = KINDS, agent, tags, session, idPrefix }) {
+  where(query, { kind = KINDS, agent, tags, session, tree, idPrefix, role, group }) {
     query.where.push(`(${kind.map((one) => WAITS[one]).join(' or ')})`)
-    equal(query, { agent, session_id: session })
+    equal(query, { agent, ...(!tree && { session_id: session }) })
+    if (tree && session !== undefined) query.where.push(inTree(query.value, session))
     query.where.push(...begins(query.value, 'session_id', idPrefix))
     tagged(query, tags)
+    if (group !== undefined) query.where.push(`(status = 'awaiting_approval' and ${GROUP} = ${query.value(safeKey(group))})`)
+    if (role !== undefined)
+      query.where.push(`(status = 'awaiting_approval' and approval -> 'approvers' ->> 'role' = ${query.value(safeKey(role))})`)
   },
   key: ['number', 'text', 'text'],
   after: (query, [issuedAt, sessionId, callId]) =>
@@ -50,6 +72,7 @@ function pendingOf(row: TextRow): ListedPendingCall {
   const pending = {
     sessionId: textIn(row, 'session_id'),
     agent: textIn(row, 'agent'),
+    path: jsonIn(row, 'path') as string[],
     tags: exactOr<{ tags: string[] }>(row.session_raw, () => ({ tags: jsonIn(row, 'tags') as string[] })).tags,
     callId,
     run,
@@ -69,8 +92,16 @@ function pendingOf(row: TextRow): ListedPendingCall {
     return { kind: 'question', ...pending, digest: textOr(asked) ?? '', question: rest as unknown as CallQuestion, onExpiry: null }
   }
   if (kind !== 'approval') return { kind, ...pending, digest, onExpiry: null }
+  const role = textOr((approval?.approvers as JsonObject | null | undefined)?.role)
   // A request for approval always has a digest.
-  return { kind, ...pending, digest: digest ?? '', onExpiry: (textOr(approval?.onExpiry) as 'deny' | 'error' | null) ?? 'deny' }
+  return {
+    kind,
+    ...pending,
+    digest: digest ?? '',
+    approvers: role === null ? null : { role },
+    group: textIn(row, 'call_group'),
+    onExpiry: (textOr(approval?.onExpiry) as 'deny' | 'error' | null) ?? 'deny',
+  }
 }
 
 const textOr = (value: Json | undefined): string | null => (typeof value === 'string' ? value : null)

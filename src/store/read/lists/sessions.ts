@@ -4,11 +4,11 @@ import type { Queryable, TextRow } from '../../postgres/database.ts'
 import { PLAN_COLUMNS, planIn, SESSION_COLUMNS, sessionOf } from '../reader.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import { begins, equal, type StoredList, oneOf, tagged, timestamp, within, type ListQuery } from './page.ts'
+import { begins, equal, inTree, type StoredList, oneOf, tagged, timestamp, within, type ListQuery } from './page.ts'
 import type { ListedSession, SessionInError } from '../../listed.ts'
 import type { SessionFilter, InErrorFilter } from '../../filters.ts'
 
-const COLUMNS = `${SESSION_COLUMNS}, ${PLAN_COLUMNS}, parent, forked_seq, model, provider, usd, checkpoint, waiting,
+const COLUMNS = `${SESSION_COLUMNS}, ${PLAN_COLUMNS}, parent, forked_seq, root, model, provider, usd, checkpoint, waiting,
   ${ms('flushed_at')}, ${ms('pruned_at')}, ${ms('erased_at')}`
 
 /** Orders sessions by creation, newest first. This order stays the same whatever happens to a session. */
@@ -33,6 +33,8 @@ export const SESSIONS: StoredList<SessionFilter, ListedSession> = {
     equal(query, { agent: filter.agent })
     tagged(query, filter.tags)
     query.where.push(...begins(query.value, 'session_id', filter.idPrefix))
+    if (filter.tree !== undefined) query.where.push(inTree(query.value, filter.tree))
+    else if (!filter.children) query.where.push('root is null')
     within(query, 'created_at', filter)
   },
   item: listedSessionOf,
@@ -50,6 +52,7 @@ function listedSessionOf(row: TextRow): ListedSession {
     plan: planIn(row),
     parent: row.parent ?? null,
     forkedSeq: numberIn(row, 'forked_seq'),
+    root: row.root ?? null,
     model: row.model ?? null,
     provider: row.provider ?? null,
     usd: numberIn(row, 'usd'),

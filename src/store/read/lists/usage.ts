@@ -4,7 +4,7 @@ import { textIn, usageIn } from '../../postgres/columns.ts'
 import type { Queryable, TextRow } from '../../postgres/database.ts'
 import type { PostgresSchema } from '../../postgres/schema.ts'
 import { safeKey } from '../../postgres/sanitise.ts'
-import { begins, keyIn, type ListQuery, pageOf, queryOf, timestamp, whereAll } from './page.ts'
+import { begins, keyIn, ofTree, type ListQuery, pageOf, queryOf, timestamp, whereAll } from './page.ts'
 import type { Key, Paging, Rows, TimeSpan, UsageFilter } from '../../filters.ts'
 import type { UsageBy, UsageSum } from '../../sums.ts'
 
@@ -45,7 +45,7 @@ function sumTurns(database: Queryable, schema: PostgresSchema, filter: UsageFilt
     ...(filter.until ? [`at < ${timestamp(rows, filter.until)}`] : []),
   ]
   const sums = `select ${GROUPS.turn} as group_key, count(*) as calls, ${USD_SUM} as usd, count(*) - count(usd) as unpriced, ${TOKEN_SUMS}
-    from ${schema.table('token_usage')} ${whereAll([...ofSessions(rows, filter), ...span])} group by 1`
+    from ${schema.table('token_usage')} ${whereAll([...ofSessions(rows, schema, filter), ...span])} group by 1`
   const query = { ...rows, select: `select *, ${TURN_TEXT} as key from (${sums}) sums`, order: 'group_key' }
   const key = keyIn(paging, ['text'])
   if (key) query.where.push(`group_key > string_to_array(${query.value(key[0])}, '.')::integer[]`)
@@ -57,21 +57,21 @@ function sumsOf(query: ListQuery, schema: PostgresSchema, filter: UsageFilter): 
   if (by === 'session' && !since && !until) {
     // There is one group per session, and these sums exist already.
     return `select session_id as group_key, calls, usd, calls - priced as unpriced, ${TOKENS.join(', ')}
-    from ${schema.table('usage_by_session')} ${whereAll(ofSessions(query, filter))}`
+    from ${schema.table('usage_by_session')} ${whereAll(ofSessions(query, schema, filter))}`
   }
   return `select ${GROUPS[by]} as group_key, sum(calls) as calls, ${USD_SUM} as usd,
       sum(calls) - sum(priced) as unpriced, ${TOKEN_SUMS}
     from (${counted(query, schema, filter)}) counted group by 1`
 }
 
-const ofSessions = (query: ListQuery, { session, idPrefix }: UsageFilter): string[] => [
-  ...(session === undefined ? [] : [`session_id = ${query.value(safeKey(session))}`]),
+const ofSessions = (query: ListQuery, schema: PostgresSchema, { session, tree, idPrefix }: UsageFilter): string[] => [
+  ...(session === undefined ? [] : [tree ? ofTree(query.value, schema, session) : `session_id = ${query.value(safeKey(session))}`]),
   ...begins(query.value, 'session_id', idPrefix),
 ]
 
 /** The rows to sum: existing sums for whole days, and single calls for the days that the span cuts. */
 function counted(query: ListQuery, schema: PostgresSchema, filter: UsageFilter): string {
-  const always = ofSessions(query, filter)
+  const always = ofSessions(query, schema, filter)
   const { calls, days } = conditionsOf(query, filter)
   const parts = calls.map(
     (conditions) => `select session_id, agent, model, (at at time zone 'UTC')::date as day, 1 as calls,

@@ -1,7 +1,7 @@
 // Wraps a worker module's agents to observe, from within, the model's answers and each tool's execution.
 import type { Agent } from '../../../agent/agent.ts'
 import type { Model } from '../../../agent/model.ts'
-import type { AgentContext, Tool, ToolContext, ToolSource } from '../../../agent/tool.ts'
+import type { AgentContext, SourceContext, Tool, ToolContext, ToolSource } from '../../../agent/tool.ts'
 import { defined } from '../../../session/defined.ts'
 import type { MarkWriter } from '../marks.ts'
 import type { ResponseReports } from './answers.ts'
@@ -19,6 +19,7 @@ function allObserved(tools: ReadonlyMap<string, Tool>, observe: (tool: Tool) => 
 }
 
 function observedSource(source: ToolSource, observe: (tool: Tool) => Tool): ToolSource {
+  const { forSession } = source
   return {
     ...source,
     tools: async (log) => allObserved(await source.tools(log), observe),
@@ -26,6 +27,7 @@ function observedSource(source: ToolSource, observe: (tool: Tool) => Tool): Tool
       const tool = await source.find(name, log, how)
       return tool && observe(tool)
     },
+    ...(forSession && { forSession: (ctx: SourceContext) => observedSource(forSession(ctx), observe) }),
   }
 }
 

@@ -1,5 +1,6 @@
 // The executors of an orchestrator: chooses one for each job, and handles executors that die, freeze or must end.
 import { randomUUID } from 'node:crypto'
+import type { SharedBudgetKeeper } from '../shared-budgets.ts'
 import type { GateKeeper } from '../rate-gates/gate-keeper.ts'
 import type { Logger } from '../../../agent/tool.ts'
 import type { JobOrder } from '../../../calls/jobs.ts'
@@ -23,6 +24,7 @@ import type { EventsFor } from './events-along.ts'
 import type { MeasuredJobs } from '../telemetry/measure-jobs.ts'
 import { startQuarantine } from './quarantine.ts'
 import type { RequestAnswerer } from './requests.ts'
+import { costSeen } from './failures.ts'
 import { steadyNow } from '../../steady-clock.ts'
 
 /** An executor that does not acknowledge a job within this time loses it if another one can run it. */
@@ -37,6 +39,8 @@ export interface PoolNeeds {
   answerRequest: RequestAnswerer
   /** The rate gates, which learn what providers refuse and accept. */
   gates?: Pick<GateKeeper, 'refused' | 'accepted'>
+  /** Budgets that sessions share. */
+  shared?: Pick<SharedBudgetKeeper, 'prepay' | 'settle' | 'ended'>
   /** Accepts snapshots of slices at checkpoints. */
   onSnapshots?(sessionId: string, snapshots: readonly SliceSnapshot[]): void
   /** Accepts the streamed output of a job's model, and the end of the job. */
@@ -140,6 +144,7 @@ export function startPool(needs: PoolNeeds): Pool {
     for (const { id } of held) needs.deltas?.end(id)
     needs.measured?.died(executor, held)
     for (const one of held) {
+      releaseShares(one)
       const how = { end: 'died', isAccepted: one.isAccepted, cause: causeOfDeath(executor, one), worker: executor.worker } as const
       needs.measured?.ended(one, how)
       one.settle(how)
@@ -151,6 +156,7 @@ export function startPool(needs: PoolNeeds): Pool {
     if (message.type === 'alive') return
     if (message.type === 'request') return void needs.answerRequest(executor, message)
     if (message.type === 'refused') return needs.gates?.refused(message.key, message.forMs, message.isHeader)
+    if (message.type === 'share_settled') return needs.shared?.settle(message.token, message.usd)
     if (message.type === 'accepted_at_gate') return needs.gates?.accepted(message.key)
     if (message.type === 'snapshots') return needs.onSnapshots?.(message.sessionId, message.snapshots)
     if (message.type === 'deltas') return takeDeltas(executor, message.parts)
@@ -173,6 +179,10 @@ export function startPool(needs: PoolNeeds): Pool {
         return
       case 'asked':
         return needs.measured?.asked(assignment.order, message.timed)
+      case 'reserved':
+        delete assignment.tokensSoFar
+        assignment.lease.noteReservation(message.reservation)
+        return
       case 'tokens_so_far':
         assignment.tokensSoFar = message.tokens
         return
@@ -195,9 +205,16 @@ export function startPool(needs: PoolNeeds): Pool {
     if (!executor.assignments.delete(assignment.id)) return
     needs.deltas?.end(assignment.id)
     needs.measured?.ended(assignment, how)
+    releaseShares(assignment)
     assignment.settle(how)
     quarantine.ended(assignment.order, how.end === 'done' && hasRun(assignment))
     finishDraining(executor)
+  }
+
+  /** What a call in progress may have cost is counted until its cost is stored. */
+  function releaseShares(assignment: Assignment): void {
+    const { id, order, lease } = assignment
+    needs.shared?.ended(id, costSeen(order, lease.report, assignment)?.usd ?? 0)
   }
 
   function endDrained(executor: Executor): void {
@@ -237,10 +254,14 @@ export function startPool(needs: PoolNeeds): Pool {
     const { order } = job
     const executor = pick(order)
     if (!executor) return undefined
-    const assignment = assign({ id: randomUUID(), executor, ...job, isAccepted: false })
+    const id = randomUUID()
+    const assignment = assign({ id, executor, ...job, isAccepted: false })
+    // An answer that is there already costs nothing more.
+    const share =
+      order.kind === 'callModel' && !order.answer ? needs.shared?.prepay({ job: id, sessionId: order.ticket.sessionId }) : undefined
     const along = needs.eventsFor(executor, order)
     const heldBack = order.kind === 'callModel' ? quarantine.heldBack(order) : []
-    executor.channel.send({ type: 'job', job: assignment.id, order, ...defined({ along }), ...(heldBack.length > 0 && { heldBack }) })
+    executor.channel.send({ type: 'job', job: id, order, ...defined({ along, share }), ...(heldBack.length > 0 && { heldBack }) })
     const look = (): void => {
       if (assignment.isAccepted || executor.assignments.get(assignment.id) !== assignment) return
       executor.isSilent = true

@@ -1,11 +1,12 @@
 // Answers an executor's requests during a job: permission to enter a body, and data from a session's past.
-import type { EarlierKeys, ValueStore } from '../../../calls/reads.ts'
+import type { ContextRules, EarlierKeys, ShareAnswer, ValueStore } from '../../../calls/reads.ts'
 import type { Client } from '@temporalio/client'
 import type { SessionReader } from '../../../activities/session-reader.ts'
 import { AttemptLost } from '../../../calls/errors.ts'
 import { PawlError } from '../../../session/errors.ts'
 import type { Ask, Answers, FromExecutor } from '../../protocol.ts'
 import type { Executor } from './executor-state.ts'
+import type { SharedBudgetKeeper } from '../shared-budgets.ts'
 import type { LimitKeeper } from '../call-limits.ts'
 import type { GateKeeper } from '../rate-gates/gate-keeper.ts'
 import type { Ticket } from '../../../calls/jobs.ts'
@@ -20,11 +21,13 @@ interface RequestNeeds {
   values: ValueStore & { earlierKey: EarlierKeys }
   gates: Pick<GateKeeper, 'slotFor'>
   limits: LimitKeeper
+  rules: ContextRules
+  shared: Pick<SharedBudgetKeeper, 'take' | 'settle'>
   client: Client
 }
 
 /** Answers requests with the reader and the store of this orchestrator. */
-export function requestsOver({ reader, values, gates, limits, client }: RequestNeeds): RequestAnswerer {
+export function requestsOver({ reader, values, gates, limits, rules, shared, client }: RequestNeeds): RequestAnswerer {
   return async (executor, { request, ask }) => {
     try {
       executor.channel.send({ type: 'answer', request, value: await answer(executor, ask) })
@@ -33,6 +36,16 @@ export function requestsOver({ reader, values, gates, limits, client }: RequestN
       const message = error instanceof Error ? error.message : String(error)
       executor.channel.send({ type: 'refusal', request, code, message })
     }
+  }
+
+  async function takeShare(executor: Executor, { job, of }: Ask & { ask: 'take_share' }): Promise<ShareAnswer> {
+    const assignment = executor.assignments.get(job)
+    if (!assignment) throw new AttemptLost()
+    const answer = await shared.take({ job, sessionId: assignment.order.ticket.sessionId }, of)
+    if (executor.assignments.get(job) === assignment) return answer
+    // The job's end did not release it.
+    if (answer.refused === undefined) shared.settle(answer.token, 0)
+    throw new AttemptLost()
   }
 
   async function answer(executor: Executor, ask: Ask): Promise<Answers[keyof Answers]> {
@@ -88,6 +101,10 @@ export function requestsOver({ reader, values, gates, limits, client }: RequestN
         return values.piece(ask.sessionId, ask.sha256, ask.from)
       case 'earlier_key':
         return values.earlierKey(ask.sessionId, ask.key)
+      case 'take_share':
+        return takeShare(executor, ask)
+      case 'context_rules':
+        return rules(ask.of)
     }
   }
 }

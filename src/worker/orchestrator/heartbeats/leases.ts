@@ -29,6 +29,8 @@ export interface Lease {
    * @throws AttemptLost, PawlError `heartbeat_failed`.
    */
   reserve(reservation: Reservation): Promise<void>
+  /** Records what may be spent on a model call. The next heartbeat reports it. */
+  noteReservation(reservation: Reservation): void
   /** Sends changed details and waits for the confirmation. */
   record(change: Partial<AttemptReport>): Promise<void>
   stillMine(): Promise<boolean>
@@ -138,6 +140,8 @@ export function startLeases(
         reporting.set({ progress: value })
         reporting.note()
       },
+      // The attempt's next heartbeat has it. One of its own would cost every turn a request.
+      noteReservation: (reserved) => reporting.set({ reserved }),
       reserve: (reserved) => tell(reporting.change({ reserved }), { last: true }),
       record: (next) => tell(reporting.change(next)),
       stillMine,

@@ -51,6 +51,8 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: LineFacts) => LineCo
   session_closed: ({ reason, by }) => info('session closed', { reason, by }),
 
   message_received: ({ messageId, by }) => debug('message received', { messageId, by }),
+  message_scheduled: ({ messageId, dueAt, by }) => debug('message scheduled', { messageId, dueAt: dateOf(dueAt), by }),
+  messages_unscheduled: ({ messageIds, by, reason }) => debug('messages unscheduled', { messageIds, by, reason }),
   message_rejected: ({ messageId, code, reason }) => warn('message rejected', { messageId, code, reason }),
   request_passed_on: ({ name, code, reason }) =>
     code === undefined
@@ -109,8 +111,14 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: LineFacts) => LineCo
   memory_changed: ({ version, change }) => debug('memory changed', { memory: version, block: change.block, change: change.do }),
   emitted: ({ attempt, name, hook }) => debug('custom event', { attempt, event: name, hook }),
   spent: ({ attempt, tokens, usd, note, hook, assumed }) => debug('spent', { attempt, tokens, usd, note, hook, assumed }),
-  budget_warning: ({ scope, unit, limit, spent: sum }) => warn('budget nearly spent', { scope, unit, limit, spent: sum }),
+  budget_warning: ({ scope, unit, budget, limit, spent: sum }) =>
+    warn('budget nearly spent', { scope, unit, ...defined({ budget }), limit, spent: sum }),
   budget_raised: ({ scope, maxUsd, maxTotalTokens, by, reason }) => info('budget raised', { scope, maxUsd, maxTotalTokens, by, reason }),
+  allowance_raised: ({ budget }) => info('allowance raised', { ...budget }),
+  caller_told: ({ as, tokens, usd, delivered }, { agent }) =>
+    delivered === false
+      ? warn('the session that called this agent no longer exists', { agent })
+      : info('caller told', { agent, as, tokens, usd }),
   tool_completed: ({ attempt, effectId, replayOf, startedAt, worker, at }) =>
     debug('tool call completed', { attempt, effectId, replayOf, worker, ms: since(startedAt, at) }),
   tool_failed: ({ attempt, code, message }) =>
@@ -118,15 +126,23 @@ const LINES: { [T in EventType]: (event: EventOf<T>, known: LineFacts) => LineCo
   tool_unknown: ({ attempt, message, again, ask }) => warn('outcome unknown', { attempt, reason: message, again, ask }),
   tool_resolved: ({ by, happened, decision, decidedBy }) => info('outcome resolved', { by: decidedBy ?? by, happened, decision }),
 
-  approval_requested: ({ reason, expiresAt }) => info('approval requested', { reason, expiresAt: dateOf(expiresAt) }),
-  approval_decided: ({ approved, expired, by, reason, input }) => {
-    if (approved) return info('tool call approved', { by, changed: input === undefined ? undefined : true })
+  approval_requested: ({ reason, approvers, expiresAt }) =>
+    info('approval requested', { reason, role: approvers?.role, expiresAt: dateOf(expiresAt) }),
+  approval_rule_given: ({ rule, members, by, uses, until }) =>
+    info('standing approval given', { rule, for: members ? 'context' : 'session', by, uses, until: dateOf(until) }),
+  approval_rule_revoked: ({ rule, by, reason }) => info('standing approval revoked', { rule, by, reason }),
+  approval_refused: ({ approved, approvers, by, roles }) => warn('decision refused', { approved, role: approvers.role, by, roles }),
+  approval_decided: ({ approved, expired, by, reason, input, rule }) => {
+    if (approved) return info('tool call approved', { by, rule, changed: input === undefined ? undefined : true })
     return warn(expired ? 'approval expired' : 'tool call denied', { by, reason })
   },
-  answer_requested: ({ expiresAt, asks }) =>
-    asks
+  answer_requested: ({ expiresAt, asks, child }) => {
+    if (child) return info('agent called', { agent: child.agent, child: child.session, ...child.budget })
+    return asks
       ? info('question asked', { attempt: asks.attempt, from: asks.question.from, question: asks.question.id })
-      : info('answer requested', { expiresAt: dateOf(expiresAt) }),
+      : info('answer requested', { expiresAt: dateOf(expiresAt) })
+  },
+  sleep_started: ({ expiresAt }) => info('sleep started', { expiresAt: dateOf(expiresAt) }),
   answer_received: ({ by, reply }) => debug('answer received', { by, action: reply?.action }),
 
   checkpoint_requested: ({ reason, by }) => debug('checkpoint requested', { reason, by }),

@@ -1,6 +1,6 @@
 // Turns log lines of Temporal's SDK into pawl's own: adds the session, and drops lines that pawl logs itself. Pure.
 import type { LogEntry } from '@temporalio/worker'
-import type { OwnActivity } from '../../../calls/activities.ts'
+import { isOwnActivity } from './own-activities.ts'
 import type { Level } from '../../../log/levels.ts'
 import { isRefusal } from '../../../connect/session-queries.ts'
 import { defined } from '../../../session/defined.ts'
@@ -45,22 +45,12 @@ export function sdkLine(entry: LogEntry, sessionOf: (executionId: string) => str
   }
 }
 
-/** The failed attempts of all other activities are in the events. */
-const OWN_ACTIVITIES: Record<OwnActivity, true> = {
-  findPlace: true,
-  findCalls: true,
-  findKept: true,
-  flush: true,
-  loadSession: true,
-  loadCalls: true,
-  loadFork: true,
-}
-
 function loggedAs({ level, message }: LogEntry, activityType: unknown, error: unknown): { level: Level; message: string } {
   // The session makes no progress until its workflow task succeeds.
   if (message === 'Failing workflow task') return { level: 'error', message: 'a workflow task failed: Temporal retries it' }
   if (message === 'Activity failed') {
-    const isUnexpected = Object.hasOwn(OWN_ACTIVITIES, String(activityType)) && !(error instanceof PawlError)
+    // The failed attempts of all other activities are in the events.
+    const isUnexpected = isOwnActivity(String(activityType)) && !(error instanceof PawlError)
     return { level: isUnexpected ? 'warn' : 'debug', message: 'an activity failed' }
   }
   return { level: level === 'ERROR' ? 'error' : 'warn', message }

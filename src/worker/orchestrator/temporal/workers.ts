@@ -8,6 +8,7 @@ import { ownTaskQueue } from '../../../session/protocol/protocol.ts'
 import type { PawlSinks } from '../../../workflows/journal.ts'
 import type { CreateWorkerOptions } from '../../options.ts'
 import { lateAnswers } from '../heartbeats/late-answers.ts'
+import { byTaskQueue } from './own-activities.ts'
 import { type UserCode, workflowCode } from './bundle.ts'
 import { SessionsWorker } from './sessions-worker.ts'
 import { thrownErrors } from './thrown-errors.ts'
@@ -56,7 +57,7 @@ export async function createWorkers(needs: WorkersNeeds): Promise<TemporalWorker
   const { client, connection, namespace, identity, taskQueue, logger, interceptors, tuner } = needs
   const { workflowBundle, buildId, dataConverter } = await workflowCode(needs)
   const { workflowModules: _, ...workerInterceptors } = interceptors ?? {}
-  const { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept, ...userCode } = needs.activities
+  const { own: ownActivities, userCode } = byTaskQueue(needs.activities)
   const common = {
     connection,
     namespace,
@@ -87,7 +88,7 @@ export async function createWorkers(needs: WorkersNeeds): Promise<TemporalWorker
     Worker.create({
       ...common,
       taskQueue: ownTaskQueue(taskQueue),
-      activities: { flush, loadSession, loadCalls, loadFork, findPlace, findCalls, findKept },
+      activities: ownActivities,
       maxConcurrentActivityTaskPolls: OWN_POLLS,
     }),
   )

@@ -33,6 +33,8 @@ export async function post(url: string, { body, headers }: WebhookRequest, { all
       ...(!allowsPrivate && { lookup: publicLookup as never }),
     })
     sent.on('error', reject)
+    // Node ends a connection that the target wants to use for another protocol without an error.
+    sent.on('close', () => reject(new Error('the connection ended without an answer')))
     sent.on('response', (answer) => {
       const { statusCode: status = 0 } = answer
       const retryAfterMs = waitIn(answer.headers['retry-after'])

@@ -1,5 +1,6 @@
 // Sends notifications to webhooks. For each webhook, one orchestrator of the deployment at a time reads the feed, queues what the webhook is
 // notified of, and sends it: at least once, and in order for each session.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../../agent/tool.ts'
 import type { SessionEvent } from '../../../session/events.ts'
 import { eventsBehind, notificationOf } from '../../../session/notifications.ts'
@@ -18,18 +19,19 @@ import { requestFor } from './request.ts'
 export interface WebhookNeeds {
   store: Pick<Store, 'webhooks' | 'events' | 'leaseFeed' | 'passFeed' | 'releaseFeed' | 'lists' | 'watch'>
   logger: Logger
-  /** The identity of this process. */
+  /** The identity of this process, and those of dead ones whose leases it takes over. */
   holder: string
+  succeeds?: readonly string[] | undefined
   /** Whether targets may have private addresses. */
   allowsPrivate: boolean
 }
 
 /** How often each orchestrator looks for webhooks that were created, paused or removed, and for those whose holder has died. */
-const LOOK_MS = 5_000
-/** After the death of the holder, another orchestrator continues within this time plus `LOOK_MS`. */
-const LEASE_MS = 15_000
+const LOOK_MS = 3_000
+/** After the death of the holder's worker, another worker continues within this time plus `LOOK_MS`. */
+const LEASE_MS = 9_000
 /** How old the lease may become before it is renewed, if the feed has nothing new. */
-const RENEW_MS = 4_000
+const RENEW_MS = 3_000
 /** Minimum time between two reads of the feed, so that busy sessions share a statement. */
 const PACE_MS = 50
 /** Pause after a failure of the store; doubled each time. */
@@ -47,6 +49,8 @@ const GONE = 410
 export function sendWebhooks(needs: WebhookNeeds): () => Promise<void> {
   const { store, logger } = needs
   const senders = new Map<string, { settings: string; end: () => Promise<void> }>()
+  /** Senders that wait for answers of their targets. Nothing else waits for them but their own successors. */
+  const ending = new Map<string, Promise<void>>()
   const waits = wakeable()
   let isClosing = false
 
@@ -55,10 +59,14 @@ export function sendWebhooks(needs: WebhookNeeds): () => Promise<void> {
     for (const [id, { settings, end }] of senders) {
       if (active.some((webhook) => webhook.id === id && JSON.stringify(webhook) === settings)) continue
       senders.delete(id)
-      await end()
+      const ended = end().finally(() => {
+        ending.delete(id)
+        waits.wake()
+      })
+      ending.set(id, ended)
     }
     for (const webhook of active) {
-      if (senders.has(webhook.id) || isClosing) continue
+      if (senders.has(webhook.id) || ending.has(webhook.id) || isClosing) continue
       senders.set(webhook.id, { settings: JSON.stringify(webhook), end: startSender(webhook, needs) })
     }
   }
@@ -76,14 +84,14 @@ export function sendWebhooks(needs: WebhookNeeds): () => Promise<void> {
     isClosing = true
     waits.end()
     await inTime(running, GOODBYE_MS)
-    await Promise.all([...senders.values()].map(({ end }) => end()))
+    await Promise.all([...ending.values(), ...[...senders.values()].map(({ end }) => end())])
   }
 }
 
 /** Sends to one webhook while this process holds its lease. */
-function startSender(webhook: ActiveWebhook, { store, logger, holder, allowsPrivate }: WebhookNeeds): () => Promise<void> {
+function startSender(webhook: ActiveWebhook, { store, logger, holder, succeeds, allowsPrivate }: WebhookNeeds): () => Promise<void> {
   const { id: webhookId, url } = webhook
-  const consumer = { name: consumerOf(webhookId), holder }
+  const consumer = { name: consumerOf(webhookId), holder, succeeds }
   const filter = {
     types: eventsBehind(webhook.types),
     ...defined({ agent: webhook.agent ?? undefined, idPrefix: webhook.idPrefix ?? undefined }),
@@ -96,6 +104,8 @@ function startSender(webhook: ActiveWebhook, { store, logger, holder, allowsPriv
   let held: { place: Key; at: number } | undefined
   let endWatch: (() => void) | undefined
   let isClosing = false
+  /** Until then, the pause of a target that is gone may not have ended this sender yet. */
+  let goneUntil = 0
   let failures = 0
 
   /** Keeps the lease, queues what is new, and begins what is due. Returns how long nothing more can be done without being woken. */
@@ -106,7 +116,8 @@ function startSender(webhook: ActiveWebhook, { store, logger, holder, allowsPriv
     endWatch ??= store.watch('*', waits.wake)
     const isMore = await queueNew(held.place)
     const room = AT_ONCE - sending.size
-    if (room > 0 && !isClosing) for (const delivery of await store.webhooks.due(webhookId, room, [...sending.keys()])) begin(delivery)
+    const mayBegin = room > 0 && !isClosing && performance.now() > goneUntil
+    if (mayBegin) for (const delivery of await store.webhooks.due(webhookId, room, [...sending.keys()])) begin(delivery)
     if (isMore) return 0
     // The end of a request wakes the loop.
     return sending.size < AT_ONCE ? store.webhooks.nextDue(webhookId, LOOK_MS, [...sending.keys()]) : LOOK_MS
@@ -138,9 +149,11 @@ function startSender(webhook: ActiveWebhook, { store, logger, holder, allowsPriv
   function begin(delivery: StoredDelivery): void {
     const { sessionId } = delivery
     const done = send(delivery)
-      .catch((err: unknown) =>
-        logger.debug({ webhook: webhookId, session: sessionId, err }, 'a notification could not be sent or recorded: it is sent again'),
-      )
+      .catch(async (err: unknown) => {
+        logger.debug({ webhook: webhookId, session: sessionId, err }, 'a notification could not be recorded: it is sent again')
+        // The store may work again for everything else, and the delivery is still due.
+        await sleep(RETRY_MS.first, undefined, { signal: end.signal }).catch(() => undefined)
+      })
       .finally(() => {
         sending.delete(sessionId)
         waits.wake()
@@ -161,9 +174,11 @@ function startSender(webhook: ActiveWebhook, { store, logger, holder, allowsPriv
     if (againInMs === null) logger.error(about, `a notification was given up: send it again with \`${SUGGESTIONS.redeliver(webhookId)}\``)
     else logger.warn({ ...about, againInMs }, 'a webhook did not accept a notification: pawl sends it again')
     if (error.isGone) {
+      goneUntil = performance.now() + 2 * LOOK_MS
       await store.webhooks.pause(webhookId, true, 'its target (410 Gone)')
+      // Without the address, which may grant access.
       logger.warn(
-        { webhook: webhookId, url },
+        { webhook: webhookId },
         `a webhook is paused, because its target is gone: resume it with \`${SUGGESTIONS.resumeWebhook(webhookId)}\``,
       )
     }

@@ -136,6 +136,9 @@ function leaseOf(first: AttemptReport, leases: Map<string, Leased>, call: string
     progress(value) {
       report = { ...report, progress: value }
     },
+    noteReservation(reserved) {
+      report = { ...report, reserved }
+    },
     async ride(riding) {
       report = { ...report, riding }
     },

@@ -2,7 +2,8 @@
 import canonicalize from 'canonicalize'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { canonicalJson, sha256Hex } from '../../../src/agent/canonical.ts'
+import { canonicalJson } from '../../../src/session/canonical.ts'
+import { sha256Hex } from '../../../src/agent/sha256.ts'
 import type { Json } from '../../../src/session/json.ts'
 
 /** Any JSON value, lone surrogates included. */
