@@ -47,7 +47,12 @@ export interface AskModelInput extends EventsInput {
   known?: string
   /** Wait (by Temporal's retries, which leave no history) until a worker serves the agent and the store has the required data. */
   untilServed?: true
+  /** With `untilServed`: the known cause of the wait. A different cause that a worker finds is reported. Absent from earlier builds. */
+  waitsFor?: WaitCause
 }
+
+/** Why no model is asked now: each of these ends without a person. */
+export type WaitCause = 'agent_not_served' | 'archive_unavailable' | 'budget_exhausted'
 
 export interface CallModelInput extends AskModelInput {
   /** The workflow accepts the results of reads together with the answer that requests them. Absent from builds that do not accept them. */
@@ -153,7 +158,7 @@ export type NoAnswer =
   | { kind: 'foreign_past' }
   /** Neither the event log nor the workflow has the events of this watermark. */
   | { kind: 'stale_watermark' }
-  /** The transcript needs values that are in the side store, which cannot be reached. */
+  /** The side store cannot be reached: the transcript needs values that it has, or a shared budget stops calls that it does not know of. */
   | { kind: 'archive_unavailable'; reason: string }
   | { kind: 'interrupted' }
 

@@ -74,7 +74,7 @@ export interface ShareRequest {
 }
 
 /** `token`: names what was taken; `refused`: why nothing was. */
-export type ShareAnswer = ({ token: string; refused?: undefined } | { refused: string }) & { warnings?: SharedWarning[] }
+export type ShareAnswer = ({ token: string; refused?: undefined } | { refused: string; isUnknown?: true }) & { warnings?: SharedWarning[] }
 
 /** What was taken for a job's model call before it asked. */
 export interface PrepaidShare {

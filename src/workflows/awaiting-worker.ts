@@ -3,11 +3,16 @@ import { cutText, TEXT_BYTES } from '../session/protocol/texts.ts'
 import type { Flushing } from './flushing.ts'
 import type { Journal } from './journal.ts'
 import { defined } from '../session/defined.ts'
-import { CancellationScope, condition, sleep } from '@temporalio/workflow'
+import type { SessionError } from '../session/state.ts'
+import { CancellationScope, condition, patched, sleep } from '@temporalio/workflow'
 import { backoffMs } from '../session/backoff.ts'
 
 /** Errors that the session leaves as soon as a worker answers. */
 const LEFT_WHEN_SERVED = ['agent_not_served', 'archive_unavailable', 'budget_exhausted'] as const
+
+/** A session's own budget is raised by a person. */
+const isLeftWhenServed = ({ code, strategy }: SessionError): boolean =>
+  strategy === 'automatic' && LEFT_WHEN_SERVED.some((one) => one === code)
 
 /** How long a session waits before it reports that no worker serves it. */
 export const NOT_SERVED_AFTER_MS = 120_000
@@ -22,10 +27,8 @@ export interface ServingWatch {
   inGrace(isDone: () => boolean): Promise<boolean>
   /** Enters the error now. */
   enterError(what: string): void
-  /** Enters the error because data that only the side store has is needed and the store is unavailable. */
-  archiveUnavailable(reason: string): void
-  /** Enters the error because a budget that the session shares is exhausted. */
-  budgetExhausted(reason: string): void
+  /** Enters the error because of what a worker says, instead of one with another cause. */
+  holdsUp(code: 'archive_unavailable' | 'budget_exhausted', reason: string): void
   /** Leaves the error, because a worker has answered. */
   served(): void
 }
@@ -35,7 +38,6 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
   const retryWaits = startRetryWaits()
 
   function enter(code: (typeof LEFT_WHEN_SERVED)[number], reason: string): void {
-    if (journal.state.status === 'error') return
     const run = journal.state.current?.run
     const bounded = cutText(reason, TEXT_BYTES.reason)
     journal.append({ type: 'error_entered', code, reason: bounded, strategy: 'automatic', ...defined({ run }) })
@@ -43,6 +45,8 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
   }
 
   function enterError(what: string): void {
+    // That nobody answers explains less than what the session knows.
+    if (journal.state.status === 'error') return
     enter('agent_not_served', `No worker on the task queue serves ${what}: start one that does; the session continues by itself.`)
   }
 
@@ -54,14 +58,16 @@ export function startServing(journal: Journal, flushing: Flushing, graceMs: numb
     isGraceOver: grace.isOver,
     inGrace: grace.until,
     enterError,
-    budgetExhausted: (reason) => enter('budget_exhausted', reason),
-    archiveUnavailable: (reason) => enter('archive_unavailable', reason),
+    holdsUp(code, reason) {
+      const { status, error } = journal.state
+      const isOther = status === 'error' && error !== null && isLeftWhenServed(error) && error.code !== code
+      if (status !== 'error' || (isOther && patched('says-new-cause'))) enter(code, reason)
+    },
     served() {
       grace.reset()
       retryWaits.served()
       const { status, error, current } = journal.state
-      // A session's own budget is raised by a person.
-      if (status !== 'error' || error?.strategy !== 'automatic' || !LEFT_WHEN_SERVED.some((code) => code === error?.code)) return
+      if (status !== 'error' || !error || !isLeftWhenServed(error)) return
       journal.append({ type: 'recovery_ended', strategy: 'automatic', ...(current && { run: current.run }) })
     },
   }

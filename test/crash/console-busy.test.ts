@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Showcase, startShowcase } from '../../examples/console/showcase.ts'
 import { seed, size } from '../support/sizes.ts'
 import { until } from '../support/until.ts'
-import { type ConsolePages, findings, overflowOf, SCHEMES, startConsolePages } from './support/console-pages.ts'
+import { type ConsolePages, findings, overflowOf, SCHEMES, shows as showsIn, startConsolePages } from './support/console-pages.ts'
 import { type Crowd, startCrowd } from './support/crowd.ts'
 
 const SESSIONS = size(40, 2_000)
@@ -36,7 +36,7 @@ afterAll(async () => {
   await showcase?.stop()
 })
 
-const shows = (one: Locator): Promise<void> => one.waitFor({ timeout: PATIENCE_MS })
+const shows = (one: Locator): Promise<void> => showsIn(one, PATIENCE_MS)
 const at = (id: string): string => `#/sessions/${prefix}${id}`
 const open = async (place: string, bypassCSP = false): Promise<Page> => {
   const page = await pages.open(place, { key: showcase.key, bypassCSP })
@@ -193,6 +193,9 @@ describe('steering sessions while processes are killed', () => {
     const page = await open(at(nameOf(session)))
     const panel = page.getByRole('region', { name: 'Go back' })
     const goBack = async (way: string, button: string): Promise<void> => {
+      // A page that is behind is told that the session has moved.
+      const { seq } = await session.state()
+      await shows(page.locator('output', { hasText: new RegExp(`^\\s*${seq} of ${seq}\\b`) }))
       await press(page, 'Go back…')
       await panel.getByLabel(way, { exact: true }).check()
       await press(panel, button)

@@ -91,27 +91,59 @@ describe('a budget that sessions share', () => {
   it('a budget that sessions share never spends more than its limit, however many sessions on two workers ask at once', async () => {
     const tag = `tenant:${randomUUID()}`
     const second = await here.startWorker({ agents: [priced.agent, free.agent] })
-    // Unlike the default, it holds while Postgres is slow.
-    const { id } = await set({ tag, maxUsd: 1, per: 'month', onOutage: 'stop' }, 2)
-    const sessions = Array.from({ length: 16 }, () => open(tag, 1_000))
-    const runs = await Promise.all(sessions.map((session) => session.send('go')))
-    await until(
-      'each has ended or waits',
-      async () => {
-        const states = await Promise.all(sessions.map((session) => session.state()))
-        // While Postgres is slow, sessions wait because the budget cannot be read, and then continue.
-        return states.every(({ status, error, seq }) => seq > 3 && (status === 'idle' || error?.reason.includes('is exhausted')))
-      },
-      60_000,
-    )
-    const spent = spentIn((await Promise.all(sessions.map((session) => eventsOf(session)))).flat())
-    expect(spent).toBeLessThanOrEqual(1)
-    expect(spent).toBeGreaterThanOrEqual(0.5)
-    expect(await here.pawl.budgets.remove(id)).toBe(true)
-    expect(await here.pawl.budgets.remove(id)).toBe(false)
-    await Promise.all(runs.map((run) => run.result({ timeout: 60_000 })))
-    // What one worker has set aside, another one may spend only after a minute.
-    await second.stop()
+    try {
+      // Unlike the default, it holds while Postgres is slow.
+      const { id } = await set({ tag, maxUsd: 1, per: 'month', onOutage: 'stop' }, 2)
+      const sessions = Array.from({ length: 16 }, () => open(tag, 1_000))
+      const runs = await Promise.all(sessions.map((session) => session.send('go')))
+      await until(
+        'each has ended or waits',
+        async () => {
+          const states = await Promise.all(sessions.map((session) => session.state()))
+          // While Postgres is slow, sessions wait because the budget cannot be read, and then continue.
+          const others = states.filter(({ status, error, seq }) => seq <= 3 || (status !== 'idle' && error?.code !== 'budget_exhausted'))
+          expect(others.map(({ status, seq, error }) => ({ status, seq, error }))).toEqual([])
+          return true
+        },
+        60_000,
+      )
+      const spent = spentIn((await Promise.all(sessions.map((session) => eventsOf(session)))).flat())
+      expect(spent).toBeLessThanOrEqual(1)
+      expect(spent).toBeGreaterThanOrEqual(0.5)
+      expect(await here.pawl.budgets.remove(id)).toBe(true)
+      expect(await here.pawl.budgets.remove(id)).toBe(false)
+      await Promise.all(runs.map((run) => run.result({ timeout: 60_000 })))
+    } finally {
+      // What one worker has set aside, another one may spend only after a minute.
+      await second.stop()
+    }
+  })
+
+  it('a budget that sessions share and that cannot be read stops a session; once it is read and exhausted, the session says so', async () => {
+    const tag = `tenant:${randomUUID()}`
+    const { id } = await set({ tag, maxUsd: 0.15, per: 'day', onOutage: 'stop' })
+    await say(open(tag))
+    await client.query('begin')
+    await client.query('select from pawl.shared_budgets where id = $1 for update', [id])
+    const session = open(tag)
+    const run = await session.send('go')
+    try {
+      await until('the budget cannot be read', async () => (await session.state()).error)
+      expect((await session.state()).error).toMatchObject({
+        code: 'archive_unavailable',
+        reason: expect.stringContaining('cannot be read'),
+      })
+      expect((await session.status()).waitsFor).toMatchObject([{ for: 'postgres' }])
+    } finally {
+      await client.query('rollback')
+    }
+    const exhausted = { code: 'budget_exhausted', reason: expect.stringContaining('is exhausted'), strategy: 'automatic' }
+    await until('it is exhausted', async () => (await session.state()).error?.code === 'budget_exhausted', 40_000)
+    expect((await session.state()).error).toMatchObject(exhausted)
+    await here.pawl.budgets.set({ tag, maxUsd: 1, per: 'day' })
+    await run.result(TIMEOUT)
+    const errors = ofType(await eventsOf(session), 'error_entered')
+    expect(errors).toMatchObject([{ code: 'archive_unavailable' }, exhausted])
   })
 
   it('a budget that sessions share has room again when its period ends, and the session continues by itself', async () => {

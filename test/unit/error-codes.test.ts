@@ -13,7 +13,7 @@ const INTERNAL = [
   'CannotLoad',
   'InvalidResult',
   'NotAfforded',
-  'SharedBudgetExhausted',
+  'SharedBudgetRefusal',
   'StaleWatermark',
   'TargetRefused',
   'TryAgain',

@@ -3,6 +3,7 @@ import type { PendingRow } from '../api/rows.ts'
 import { useListed } from '../loading.ts'
 import { linkTo, type Place, replaceQuery } from '../route.ts'
 import { Ago, Empty, More, Problem, Status, Value } from '../parts/common.tsx'
+import { FilterField } from '../parts/filter-field.tsx'
 import { Decision } from '../parts/deciding.tsx'
 import { lazy } from '../parts/lazy.tsx'
 import { groupsOf, keyOf } from '../session/groups.ts'
@@ -44,8 +45,8 @@ export function Inbox({ scopes, place: { query } }: { scopes: readonly string[];
               </option>
             ))}
           </select>
-          <input type="search" aria-label="Agent" placeholder="agent" value={filter.agent} onChange={(event) => set({ agent: event.currentTarget.value.trim() })} />
-          <input type="search" aria-label="Tag" placeholder="tag" value={filter.tag} onChange={(event) => set({ tag: event.currentTarget.value.trim() })} />
+          <FilterField label="Agent" value={filter.agent} onEnter={(agent) => set({ agent })} />
+          <FilterField label="Tag" value={filter.tag} onEnter={(tag) => set({ tag })} />
         </div>
       </header>
       <Problem text={problem} again={again} />

@@ -4,6 +4,7 @@ import { answered, api, Refused } from '../api/client.ts'
 import type { ApprovalRuleRow } from '../api/rows.ts'
 import { MOST, useListed, useLoaded } from '../loading.ts'
 import { Ago, dollars, More, Problem, Value } from '../parts/common.tsx'
+import { FilterField } from '../parts/filter-field.tsx'
 import { Confirm } from '../parts/confirm.tsx'
 import { NewBudget } from '../parts/new-budget.tsx'
 import { Table } from '../parts/table.tsx'
@@ -50,8 +51,8 @@ function Approvals({ mayRevoke, query }: { mayRevoke: boolean; query: URLSearchP
         <h2>Standing approvals</h2>
         <span class="spring" />
         <div class="filters">
-          <input type="search" aria-label="Agent" placeholder="agent" value={agent} onChange={(event) => set({ agent: event.currentTarget.value.trim() })} />
-          <input type="search" aria-label="Tool" placeholder="tool" value={tool} onChange={(event) => set({ tool: event.currentTarget.value.trim() })} />
+          <FilterField label="Agent" value={agent} onEnter={(agent) => set({ agent })} />
+          <FilterField label="Tool" value={tool} onEnter={(tool) => set({ tool })} />
         </div>
       </div>
       <Problem text={problem ?? refused} again={again} />

@@ -3,6 +3,7 @@ import type { SessionRow } from '../api/rows.ts'
 import { useListed } from '../loading.ts'
 import { linkTo, type Place, replaceQuery } from '../route.ts'
 import { Ago, dollars, Empty, More, Problem, Status } from '../parts/common.tsx'
+import { FilterField } from '../parts/filter-field.tsx'
 
 const STATUSES = ['running', 'waiting', 'error', 'idle', 'closed'] as const
 const REFRESH_MS = 3_000
@@ -36,8 +37,8 @@ export function Sessions({ place: { query } }: { place: Place }) {
               <option key={status}>{status}</option>
             ))}
           </select>
-          <input type="search" aria-label="Agent" placeholder="agent" value={filter.agent} onChange={(event) => set({ agent: event.currentTarget.value.trim() })} />
-          <input type="search" aria-label="Tag" placeholder="tag" value={filter.tag} onChange={(event) => set({ tag: event.currentTarget.value.trim() })} />
+          <FilterField label="Agent" value={filter.agent} onEnter={(agent) => set({ agent })} />
+          <FilterField label="Tag" value={filter.tag} onEnter={(tag) => set({ tag })} />
         </div>
       </header>
       <Problem text={problem} again={again} />

@@ -11,7 +11,7 @@ import { cutText } from '../../session/protocol/texts.ts'
 import type { Cost } from '../../session/spending/spend.ts'
 import { failedAttempt } from '../attempt.ts'
 import { GateDelay, ModelFailure } from './ask-model.ts'
-import { NotAfforded, SharedBudgetExhausted } from './call-budget.ts'
+import { NotAfforded, SharedBudgetRefusal } from './call-budget.ts'
 import { shortHash } from '../../session/digest.ts'
 import { thrownAt } from '../stack.ts'
 
@@ -41,7 +41,7 @@ export function afterFailure({ agent, worker, attempt, timeLeft, spent }: Failur
       ...(thrown.isAssumed && { assumed: true }),
       ...defined({ raise: thrown.raise }),
     }
-  if (thrown instanceof SharedBudgetExhausted) return { kind: 'budget_exhausted', reason: thrown.message }
+  if (thrown instanceof SharedBudgetRefusal) return { kind: thrown.kind, reason: thrown.message }
   const { cause: error, call = {} } = thrown instanceof ModelFailure ? thrown : { cause: thrown }
   const told = isModelError(error) ? error : undefined
   // If an answer lacks the calls that it announces, a second request may return them. pawl asks once more.

@@ -13,7 +13,7 @@ import { copyOf } from '../../session/json.ts'
 import { ownContext } from '../agent-context.ts'
 import { failedAttempt } from '../attempt.ts'
 import { checkResponse, modelName } from './check-response.ts'
-import { type BudgetedCall, type CallBudget, NotAfforded, SharedBudgetExhausted, reserveFor } from './call-budget.ts'
+import { type BudgetedCall, type CallBudget, NotAfforded, SharedBudgetRefusal, reserveFor } from './call-budget.ts'
 import type { ModelAnswer, TimedRequest } from '../../calls/jobs.ts'
 import { AttemptLost } from '../../calls/errors.ts'
 import type { GateSlot } from '../../calls/reads.ts'
@@ -157,7 +157,7 @@ function stopwatch(asked: Pick<TimedRequest, 'model' | 'provider'>, signal: Abor
 
 /** Whether the error means that no model was asked: in that case, neither is a fallback. */
 function isBeforeModel(error: unknown): boolean {
-  return error instanceof GateDelay || error instanceof NotAfforded || error instanceof SharedBudgetExhausted
+  return error instanceof GateDelay || error instanceof NotAfforded || error instanceof SharedBudgetRefusal
 }
 
 /** The cost of the call that ended with this error. Undefined: no cost, or not known here. */

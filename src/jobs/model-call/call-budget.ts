@@ -67,11 +67,14 @@ export class NotAfforded extends PawlError {
 }
 
 /** A budget that the session shares does not allow the call now. */
-export class SharedBudgetExhausted extends PawlError {
-  override readonly name = 'SharedBudgetExhausted'
+export class SharedBudgetRefusal extends PawlError {
+  override readonly name = 'SharedBudgetRefusal'
+  /** It is exhausted, or cannot be read and says to stop then. */
+  readonly kind: 'budget_exhausted' | 'archive_unavailable'
 
-  constructor(message: string) {
-    super('budget_exhausted', message)
+  constructor({ refused, isUnknown }: { refused: string; isUnknown?: true }) {
+    super(isUnknown ? 'archive_unavailable' : 'budget_exhausted', refused)
+    this.kind = isUnknown ? 'archive_unavailable' : 'budget_exhausted'
   }
 }
 
@@ -156,12 +159,12 @@ export async function reserveFor(model: Model, request: ModelRequest, budget: Ca
   return share ? settling(call, share) : call
 }
 
-/** Takes what the call may cost from the budgets that the session shares; returns what settles it. @throws SharedBudgetExhausted. */
+/** Takes what the call may cost from the budgets that the session shares; returns what settles it. @throws SharedBudgetRefusal. */
 async function shareOf({ shared, link, warnings }: CallBudget, reservation: Reservation): Promise<((usd: number) => void) | undefined> {
   if (!shared) return undefined
   const answer = await link.takeShare({ ...shared, usd: maxCost(reservation).usd })
   warnings?.push(...(answer.warnings ?? []))
-  if (answer.refused !== undefined) throw new SharedBudgetExhausted(answer.refused)
+  if (answer.refused !== undefined) throw new SharedBudgetRefusal(answer)
   return (usd) => link.settleShare(answer.token, usd)
 }
 

@@ -51,14 +51,12 @@ export async function modelStep<R extends object>(
   try {
     const view = await needs.views.view(readTarget(job, input), job.along)
     const result = await step({ agent, deadline, job: { ...job, attempt: { ...attempt, failed }, warnings }, view })
-    if (isExhausted(result) && input.untilServed) throw budgetAway(result.reason)
-    return withFacts(result)
+    return withFacts(waitingFor(input, result))
   } catch (error) {
     if (error instanceof TryAgain) throw error
     if (error instanceof StaleWatermark) return withFacts({ kind: 'stale_watermark' } as const)
     if (error instanceof ArchiveUnavailable) {
-      if (input.untilServed) throw archiveAway(error.message)
-      return withFacts({ kind: 'archive_unavailable', reason: error.message } as const)
+      return withFacts(waitingFor(input, { kind: 'archive_unavailable', reason: error.message } as const))
     }
     // This is not a failure of the model. The events could not be read at the moment.
     const unread = failedAttempt(attempt.number, error, { retryable: true, worker: needs.worker })
@@ -66,8 +64,14 @@ export async function modelStep<R extends object>(
   }
 }
 
-function isExhausted(result: object): result is NoAnswer & { kind: 'budget_exhausted' } {
-  return 'kind' in result && result.kind === 'budget_exhausted'
+/** Has Temporal retry a step that waits, as long as the cause is the one that its session knows. */
+function waitingFor<R extends object>({ untilServed, waitsFor }: AskModelInput, result: R): R {
+  if (!untilServed || !isWait(result) || (waitsFor !== undefined && waitsFor !== result.kind)) return result
+  throw result.kind === 'budget_exhausted' ? budgetAway(result.reason) : archiveAway(result.reason)
+}
+
+function isWait(result: object): result is NoAnswer & { kind: 'budget_exhausted' | 'archive_unavailable' } {
+  return 'kind' in result && (result.kind === 'budget_exhausted' || result.kind === 'archive_unavailable')
 }
 
 /** The run's deadline has passed. */

@@ -30,6 +30,8 @@ const AWAY_FOR_MS = 5_000
 /** How long a worker waits for the budgets before it serves. */
 const LEARNED_WITHIN_MS = 2_000
 
+type RefusedShare = Extract<ShareAnswer, { refused: string }>
+
 /** What this worker has of one budget. */
 interface Batch {
   leftUsd: number
@@ -40,7 +42,7 @@ interface Batch {
   isRenewed: boolean
   recent: { usd: number; at: number }[]
   /** The newest refusal: a call that needs as much is refused, too. */
-  refused?: { usd: number; reason: string; until: number } | undefined
+  refused?: { usd: number; answer: RefusedShare; until: number } | undefined
   /** Until when the store, which has not answered, is not asked. */
   awayUntil?: number | undefined
 }
@@ -123,7 +125,7 @@ export function keepSharedBudgets({ store, executors, logger }: KeeperNeeds): Sh
   const hasRoom = (batch: Batch, usd: number): boolean => !batch.isRenewed && batch.leftUsd >= usd && steadyNow() < batch.until
 
   /** Takes from one budget; returns why it cannot, if it cannot. */
-  async function takeOf(budget: BudgetTerms, usd: number): Promise<string | undefined> {
+  async function takeOf(budget: BudgetTerms, usd: number): Promise<RefusedShare | undefined> {
     const batch = batchOf(budget.id)
     if (takeIfRoom(batch, usd)) return undefined
     return inTurn(budget.id, async () => (takeIfRoom(batch, usd) ? undefined : (refusalIn(batch, usd) ?? renew(budget, batch, usd))))
@@ -160,12 +162,12 @@ export function keepSharedBudgets({ store, executors, logger }: KeeperNeeds): Sh
     giveBack(of.ids, of.usd, usd)
   }
 
-  function refusalIn({ refused }: Batch, usd: number): string | undefined {
-    return refused && usd >= refused.usd && steadyNow() < refused.until ? refused.reason : undefined
+  function refusalIn({ refused }: Batch, usd: number): RefusedShare | undefined {
+    return refused && usd >= refused.usd && steadyNow() < refused.until ? refused.answer : undefined
   }
 
   /** Sets another batch aside and takes from it; returns why it cannot, if it cannot. */
-  async function renew(budget: BudgetTerms, batch: Batch, needUsd: number): Promise<string | undefined> {
+  async function renew(budget: BudgetTerms, batch: Batch, needUsd: number): Promise<RefusedShare | undefined> {
     batch.isRenewed = true
     const refusal = await replaced(budget, batch, needUsd)
     batch.isRenewed = false
@@ -173,7 +175,7 @@ export function keepSharedBudgets({ store, executors, logger }: KeeperNeeds): Sh
     return refusal
   }
 
-  async function replaced(budget: BudgetTerms, batch: Batch, needUsd: number): Promise<string | undefined> {
+  async function replaced(budget: BudgetTerms, batch: Batch, needUsd: number): Promise<RefusedShare | undefined> {
     const { id } = budget
     if (steadyNow() < (batch.awayUntil ?? 0)) return whileAway(budget)
     let answer: BatchAnswer | null | undefined
@@ -195,9 +197,9 @@ export function keepSharedBudgets({ store, executors, logger }: KeeperNeeds): Sh
       warnings.set(id, { budget: id, limit: maxUsd, spent: spentUsd })
     }
     if (grantedUsd < needUsd) {
-      const reason = `${nameOf(budget)} is exhausted: ${spentUsd.toFixed(4)} of ${maxUsd} USD are spent, and the next model call may cost ${needUsd.toFixed(4)}. The session continues by itself at ${until.toISOString()}, or once the limit is raised.`
-      batch.refused = { usd: needUsd, reason, until: steadyNow() + REFUSED_FOR_MS }
-      return reason
+      const refused = `${nameOf(budget)} is exhausted: ${spentUsd.toFixed(4)} of ${maxUsd} USD are spent, and the next model call may cost ${needUsd.toFixed(4)}. The session continues by itself at ${until.toISOString()}, or once the limit is raised.`
+      batch.refused = { usd: needUsd, answer: { refused }, until: steadyNow() + REFUSED_FOR_MS }
+      return { refused }
     }
     batch.leftUsd = grantedUsd
     batch.until = steadyNow() + SPENT_FOR_MS
@@ -233,12 +235,12 @@ export function keepSharedBudgets({ store, executors, logger }: KeeperNeeds): Sh
       const warned: SharedWarning[] = []
       const said = (): Pick<ShareAnswer, 'warnings'> => (warned.length > 0 ? { warnings: warned } : {})
       for (const budget of appliesTo(request)) {
-        const reason = await takeOf(budget, usd)
+        const refusal = await takeOf(budget, usd)
         const warning = warnings.get(budget.id)
         if (warning && warnings.delete(budget.id)) warned.push(warning)
-        if (reason !== undefined) {
+        if (refusal) {
           giveBack(ids, usd, 0)
-          return { refused: reason, ...said() }
+          return { ...refusal, ...said() }
         }
         ids.push(budget.id)
       }
@@ -267,9 +269,10 @@ export function keepSharedBudgets({ store, executors, logger }: KeeperNeeds): Sh
 }
 
 /** Why no call may be made while the side store is unavailable, if none may. */
-function whileAway(budget: BudgetTerms): string | undefined {
+function whileAway(budget: BudgetTerms): RefusedShare | undefined {
   if (budget.onOutage === 'continue') return undefined
-  return `${nameOf(budget)} cannot be read, because the side store is unavailable, and it says to stop then.`
+  const refused = `${nameOf(budget)} cannot be read, because the side store is unavailable, and it says to stop then.`
+  return { refused, isUnknown: true }
 }
 
 function nameOf({ tag, agent, per }: BudgetTerms): string {

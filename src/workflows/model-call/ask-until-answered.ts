@@ -1,6 +1,6 @@
 // A step of a run that calls a model. pawl reschedules it until it has an answer, fails permanently or is stopped.
 import { condition, sleep } from '@temporalio/workflow'
-import type { AskModelInput, NoAnswer, StepReport } from '../../calls/activities.ts'
+import type { AskModelInput, NoAnswer, StepReport, WaitCause } from '../../calls/activities.ts'
 import { traceOf } from '../../session/agents/traces.ts'
 import { MAX_DEATHS } from '../../session/attempts.ts'
 import { timerMs } from '../../session/backoff.ts'
@@ -53,23 +53,23 @@ export async function askUntilAnswered<R extends Result, E>(
   const { journal, serving, alarms, waits } = session
   const { agent } = journal.state
   const { run: number, turn } = run
-  let how: 'first' | 'again' | 'until_served' = 'first'
+  let mode: { how: 'first' | 'again' } | { how: 'until_served'; waitsFor: WaitCause } = { how: 'first' }
   let stale = 0
   for (;;) {
     // An attempt may have reported the agent's configuration, which includes the run's limits.
     alarms.follow()
-    const input = inputOf(session, run, attempts, how === 'until_served')
+    const input = inputOf(session, run, attempts, mode.how === 'until_served' ? mode.waitsFor : undefined)
     let result: R
     try {
-      const asked = schedule(modelCalls(how, session.heartbeatTimeoutMs, summaryOf(`turn ${turn}`, attempts.used)), input)
-      result = answerIn(how === 'until_served' ? await servedInTime(asked, serving, agent) : await asked)
+      const asked = schedule(modelCalls(mode.how, session.heartbeatTimeoutMs, summaryOf(`turn ${turn}`, attempts.used)), input)
+      result = answerIn(mode.how === 'until_served' ? await servedInTime(asked, serving, agent) : await asked)
     } catch (error) {
       waits.endOfModel()
       const why = whyLost(error)
       const known = lost?.(why)
       if (!known) {
         const end = endOfLost(why, what, attempts)
-        if (end === 'not_begun') how = 'until_served'
+        if (end === 'not_begun') mode = { how: 'until_served', waitsFor: 'agent_not_served' }
         else if (end) return end
         continue
       }
@@ -94,7 +94,7 @@ export async function askUntilAnswered<R extends Result, E>(
       case 'again':
         // Retried here, not by Temporal, so that the failed attempt is recorded now and a stop can end the backoff.
         serving.served()
-        how = 'again'
+        mode = { how: 'again' }
         alarms.follow()
         if (none.fallback) {
           attempts.fallBack(none.fallback)
@@ -105,7 +105,7 @@ export async function askUntilAnswered<R extends Result, E>(
         continue
       case 'gated':
         serving.served()
-        how = 'again'
+        mode = { how: 'again' }
         alarms.follow()
         waits.ofModel(none)
         if (await interruptedWhile(sleep(timerMs(none.afterMs)))) {
@@ -119,15 +119,12 @@ export async function askUntilAnswered<R extends Result, E>(
         await condition(() => false)
         return { end: 'stopped' }
       case 'not_served':
-        how = 'until_served'
+        mode = { how: 'until_served', waitsFor: 'agent_not_served' }
         continue
       case 'archive_unavailable':
-        serving.archiveUnavailable(none.reason)
-        how = 'until_served'
-        continue
       case 'budget_exhausted':
-        serving.budgetExhausted(none.reason)
-        how = 'until_served'
+        serving.holdsUp(none.kind, none.reason)
+        mode = { how: 'until_served', waitsFor: none.kind }
         continue
       case 'stale_watermark':
         if (++stale < MAX_STALE) continue
@@ -145,7 +142,7 @@ export async function askUntilAnswered<R extends Result, E>(
         // Awaits only real promises, because another promise would change the order of a task's commands.
         const end = next instanceof Promise ? await next : next
         if (end !== undefined) return end
-        how = 'first'
+        mode = { how: 'first' }
       }
     }
   }
@@ -162,14 +159,14 @@ function endOfLost(lost: LostActivity, what: string, attempts: Attempts): Unansw
   return undefined
 }
 
-function inputOf({ journal }: Session, run: RunState, { used }: Attempts, isUntilServed: boolean): AskModelInput {
+function inputOf({ journal }: Session, run: RunState, { used }: Attempts, waitsFor: WaitCause | undefined): AskModelInput {
   const { state } = journal
   const input: AskModelInput = { agent: state.agent, ...eventsOf(journal), run: run.run, turn: run.turn, ...timesOf(state, run) }
   if (run.stretch !== undefined) input.stretch = run.stretch
   const trace = traceOf(run)
   if (trace) input.trace = trace
   if (used.attempts > 0 || used.unexpected !== undefined) input.prior = used
-  if (isUntilServed) input.untilServed = true
+  if (waitsFor) Object.assign(input, { untilServed: true, waitsFor } satisfies Partial<AskModelInput>)
   if (state.facts) input.known = state.facts.digest
   return input
 }

@@ -104,10 +104,10 @@ export async function findings(page: Page, colorScheme: (typeof SCHEMES)[number]
 export const overflowOf = (page: Page): Promise<number> =>
   page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 
-/** Waits until it is visible. A failure has what the page says instead. */
-export async function shows(one: Locator): Promise<void> {
+/** Waits until it is visible, by default for 20,000 ms. A failure has what the page says instead. */
+export async function shows(one: Locator, timeout = 20_000): Promise<void> {
   try {
-    await one.waitFor({ timeout: 20_000 })
+    await one.waitFor({ timeout })
   } catch (cause) {
     const page = one.page()
     const text = await page

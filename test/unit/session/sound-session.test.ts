@@ -104,6 +104,7 @@ describe('the random sessions', () => {
         'selective',
         'made again',
         'agent_not_served',
+        'archive_unavailable',
         'model_call_failed',
         'max_turns',
         'deadline_exceeded',

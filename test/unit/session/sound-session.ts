@@ -867,6 +867,7 @@ function play(choices: readonly number[], isEventful: boolean): SoundSession {
         case 6:
           if (now().status === 'error') continue
           append({ type: 'error_entered', run, code: 'agent_not_served', reason: 'nobody', strategy: 'automatic' })
+          if (chance(2)) append({ type: 'error_entered', run, code: 'archive_unavailable', reason: 'no Postgres', strategy: 'automatic' })
           outside()
           if (interrupted) return
           append({ type: 'recovery_ended', run, strategy: 'automatic' })
